@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from barnabas.broker.authorization.configured import configured_authorizer
 from barnabas.broker.coordinator_log.log import LogParts
 from barnabas.broker.groups.coordinator import GroupCoordinator
 from barnabas.broker.handlers.api_table import ApiTable, HandlerContext
@@ -57,6 +58,7 @@ from barnabas.broker.transactions.coordinator import TransactionCoordinator
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from barnabas.broker.authorization.authorizer import Authorizer
     from barnabas.broker.handlers.data.fetch import FetchHandler
     from barnabas.broker.metadata.security.image import SecurityImage
     from barnabas.broker.metadata.view import MetadataView
@@ -126,6 +128,7 @@ class Node:
         self._sockets: list[socket.socket] = []
         self._metrics: MetricsServer | None = None
         self._services: _Services | None = None
+        self._authorizer: Authorizer | None = None
         self._token_sweep: asyncio.Task[None] | None = None
         self.failed = asyncio.Event()
         """Set when the broker cannot continue: the log directory with the metadata log has failed."""
@@ -180,6 +183,8 @@ class Node:
         await services.transactions.stop()
         await services.groups.stop()
         await services.changes.close()
+        if self._authorizer is not None:
+            await self._blocking(self._authorizer.close)
         clean = await self._blocking(lambda: self._close_storage(services.storage))
         if self._metrics is not None:
             self._metrics.close()
@@ -239,7 +244,8 @@ class Node:
         config, loop, probes = self._config, self._loop, self._probes
         log_manager, metadata, live = storage.log_manager, storage.metadata, storage.config
         quotas = QuotaManager(monotonic_ms, probes.quotas, QuotaWindows.of(config))
-        security = SecurityApplier(quotas=quotas)
+        authorizer = self._authorizer = configured_authorizer(config, self._clock.wall_ms)
+        security = SecurityApplier(acls=authorizer, quotas=quotas)
         applier = ImageApplier(metadata, log_manager, self._partitions, live, probes, loop, security)
         applier.serve_all()
         changes = MetadataChanges(metadata, storage.committer, live, applier, on_store_failed=self.failed.set)
@@ -300,6 +306,7 @@ class Node:
             quotas=ConnectionQuotas(live),
             max_idle_seconds=idle_ms / 1000 if idle_ms >= 0 else None,
             client_quotas=quotas,
+            bind_access=None if authorizer is None else authorizer.bind,
         )
         listeners = ClientListeners(loop, live, connections, probes, self._failures)
         return _Services(storage, changes, groups, transactions, apis.fetch, connections, listeners, tokens)
@@ -383,6 +390,8 @@ class Node:
             opened.close()
         if self._metrics is not None:
             self._metrics.close()
+        if self._authorizer is not None:
+            await self._blocking(self._authorizer.close)
         if self._state.log_manager is not None:
             await self._blocking(self._state.log_manager.shutdown)
         self._blocking_io.shutdown()

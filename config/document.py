@@ -217,7 +217,8 @@ def render_page() -> str:
     parts.extend(f"| `{name}` | {why} |\n" for name, why in (DIFFERENCES | TOPIC_DIFFERENCES).items())
     parts.append(
         "| `metrics.listener`, `read.only`, `initial.features`, `ssl.handshake.timeout.ms`, "
-        "`sasl.authentication.timeout.ms` | not in Kafka |\n"
+        "`sasl.authentication.timeout.ms`, `audit.log.path`, `audit.log.grants`, `audit.log.max.bytes`, "
+        "`audit.log.max.lines.per.second` | not in Kafka |\n"
     )
     parts.append("\n## Kafka's properties that Barnabas does not serve\n\nAccepted and kept, without effect.\n")
     parts.append(_unserved("broker", unserved.UNSERVED_PROPERTIES.items()))

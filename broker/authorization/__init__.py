@@ -1,7 +1,9 @@
 """Authorization by ACLs, with the rules of Apache Kafka's StandardAuthorizer.
 
 index        the ACLs of an image, by resource type and name
+decisions    the decision about an action
 rules        which ACL applies to an action, and what it implies
+configured   the authorizer that a configuration asks for
 authorizer   decides; binds sessions to their access; follows the metadata image
 access       cached decisions about one principal at one host
 audit        denials, and grants on request, as JSON lines

@@ -58,6 +58,11 @@ class Authorizer:
         if self._audit is not None:
             self._audit.record(action, decision, api)
 
+    def close(self) -> None:
+        """Write what is left of the audit log. Blocks."""
+        if self._audit is not None:
+            self._audit.close()
+
     def bind(self, session: Session) -> None:
         """Set the session's access by its principal and host: when it connects, and when it has authenticated."""
         session.access = self.access_for(str(session.principal), session.host)

@@ -93,7 +93,7 @@ _ROWS: Final[Sequence[_Row]] = (
         "cluster.api_versions:ApiVersionsHandler",
         "store, groups.has_consumer_protocol, max_frame_bytes",
     ),
-    _Row(ApiKey.OFFSET_COMMIT, "groups.offset_commit:OffsetCommitHandler", "groups.offsets, probe"),
+    _Row(ApiKey.OFFSET_COMMIT, "groups.offset_commit:OffsetCommitHandler", "groups.offsets, store, probe"),
     _Row(
         ApiKey.OFFSET_FETCH,
         "groups.offset_fetch:OffsetFetchHandler",
@@ -180,7 +180,7 @@ _ROWS: Final[Sequence[_Row]] = (
         ApiKey.OFFSET_FOR_LEADER_EPOCH, "data.offset_for_leader_epoch:OffsetForLeaderEpochHandler", "partitions, probe"
     ),
     _Row(ApiKey.CREATE_TOPICS, "topics.topics:CreateTopicsHandler", "changes, config, probe"),
-    _Row(ApiKey.DELETE_TOPICS, "topics.topics:DeleteTopicsHandler", "changes, probe"),
+    _Row(ApiKey.DELETE_TOPICS, "topics.topics:DeleteTopicsHandler", "changes, store, config, probe"),
     _Row(ApiKey.CREATE_PARTITIONS, "topics.topics:CreatePartitionsHandler", "changes, probe"),
     _Row(ApiKey.DESCRIBE_CONFIGS, "cluster.configs:DescribeConfigsHandler", "store, config, probe"),
     _Row(ApiKey.ALTER_CONFIGS, "cluster.configs:AlterConfigsHandler", "changes, probe"),
@@ -193,7 +193,7 @@ _ROWS: Final[Sequence[_Row]] = (
         "store",
     ),
     _Row(ApiKey.DESCRIBE_QUORUM, "cluster.describe_quorum:DescribeQuorumHandler", "store, addresses, clock"),
-    _Row(ApiKey.INCREMENTAL_ALTER_CONFIGS, "cluster.configs:AlterConfigsHandler", "changes, probe"),
+    _Row(ApiKey.INCREMENTAL_ALTER_CONFIGS, "cluster.configs:IncrementalAlterConfigsHandler", "changes, probe"),
     _Row(
         ApiKey.UPDATE_FEATURES, "cluster.update_features:UpdateFeaturesHandler", "changes, groups.has_consumer_protocol"
     ),

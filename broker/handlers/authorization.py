@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.messages.authorized_operations import CLUSTER_OPERATIONS, GROUP_OPERATIONS, TOPIC_OPERATIONS
 from barnabas.protocol.messages.security.resources import CLUSTER_NAME, Operation, ResourceType
 
 if TYPE_CHECKING:
@@ -85,3 +86,25 @@ def denied_names(
         for name in dict.fromkeys(names)
         if not access.allows(operation, resource, name, api=api, log_denied=log_denied)
     )
+
+
+def topic_operations(session: Session, topic: str) -> int:
+    """Return the bit field of the operations that the session's client may do on a topic."""
+    return TOPIC_OPERATIONS if session.access is None else session.access.operations(ResourceType.TOPIC, topic)
+
+
+def group_operations(session: Session, group_id: str) -> int:
+    """Return the bit field of the operations that the session's client may do on a group."""
+    return GROUP_OPERATIONS if session.access is None else session.access.operations(ResourceType.GROUP, group_id)
+
+
+def cluster_operations(session: Session, api: ApiKey) -> int:
+    """Return the bit field of the operations that the session's client may do on the cluster.
+
+    0 if it may not DESCRIBE the cluster, as in Kafka.
+    """
+    if session.access is None:
+        return CLUSTER_OPERATIONS
+    if not is_cluster_allowed(session, Operation.DESCRIBE, api):
+        return 0
+    return session.access.operations(ResourceType.CLUSTER, CLUSTER_NAME)

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from barnabas.config.property import Property, PropertyType, UpdateMode
 from barnabas.config.tables.sasl_properties import SASL_PROPERTIES
 from barnabas.config.tables.tls_properties import TLS_PROPERTIES
-from barnabas.config.validators import ClassName, ListOf
+from barnabas.config.validators import AtLeast, ClassName, ListOf
 
 BOOLEAN, STRING, LIST, CLASS = PropertyType.BOOLEAN, PropertyType.STRING, PropertyType.LIST, PropertyType.CLASS
+INT, LONG = PropertyType.INT, PropertyType.LONG
 
 AUTHORIZATION = "Authorization"
 
@@ -42,6 +43,38 @@ SECURITY_PROPERTIES: Sequence[Property] = (
         BOOLEAN,
         False,
         "Whether a resource that no ACL mentions is open to everyone.",
+        group=AUTHORIZATION,
+    ),
+    Property(
+        "audit.log.path",
+        STRING,
+        "",
+        "File of the audit log: denied requests as JSON lines. Empty: the lines go to the broker's log, logger "
+        "barnabas.audit. Not in Kafka.",
+        group=AUTHORIZATION,
+    ),
+    Property(
+        "audit.log.grants",
+        BOOLEAN,
+        False,
+        "Whether the audit log has granted requests too. Decisions are then not remembered, which makes each request "
+        "slower. Not in Kafka.",
+        group=AUTHORIZATION,
+    ),
+    Property(
+        "audit.log.max.bytes",
+        LONG,
+        100 * 1024 * 1024,
+        "Size at which the audit log's file is renamed to <path>.1, which replaces the previous one. Not in Kafka.",
+        AtLeast(4096),
+        group=AUTHORIZATION,
+    ),
+    Property(
+        "audit.log.max.lines.per.second",
+        INT,
+        100,
+        "Lines of the audit log in one second; more are counted, and the count is written. Not in Kafka.",
+        AtLeast(1),
         group=AUTHORIZATION,
     ),
     Property(

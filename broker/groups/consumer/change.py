@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from barnabas.broker.groups.consumer.settings import GroupContext
     from barnabas.broker.groups.log.records import GroupRecord
     from barnabas.broker.metadata.image import MetadataImage
+    from barnabas.broker.security.access import SessionAccess
 
 ASSIGNORS: Final[Mapping[str, Assignor]] = {each.name: each for each in (UniformAssignor(), RangeAssignor())}
 
@@ -49,6 +50,8 @@ class GroupChange:
         self.epoch = group.epoch
         self.regexes = group.regexes
         """The group's expressions, with those that this change resolved."""
+        self.access: SessionAccess | None = None
+        """The requesting client's: its expressions match only topics that it may describe. None: all."""
         self._topic_ids: dict[tuple[frozenset[str], str], frozenset[bytes]] = {}
 
     def bump_epoch(self, members: Iterable[ConsumerGroupMember], *, bump: bool) -> None:

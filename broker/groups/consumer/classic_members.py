@@ -40,6 +40,7 @@ class ClassicJoin(NamedTuple):
 def join(change: GroupChange, request: JoinGroupRequest, client: JoiningClient) -> ClassicJoin:
     """Return the response, valid once the records of `change` are written. Raises BrokerError."""
     group = change.group
+    change.access = client.access
     is_new = request.member_id == NO_MEMBER_ID
     member_id = str(uuid4()) if is_new else request.member_id
     ensure_room(change, member_id, change.context.settings.max_size)

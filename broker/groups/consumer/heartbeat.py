@@ -3,8 +3,8 @@
 Order of the checks: the request by itself (INVALID_REQUEST, UNSUPPORTED_ASSIGNOR); the group (GROUP_ID_NOT_FOUND,
 GROUP_MAX_SIZE_REACHED); the member (UNKNOWN_MEMBER_ID, UNRELEASED_INSTANCE_ID, FENCED_INSTANCE_ID); its epoch
 (FENCED_MEMBER_EPOCH if it is neither the member's nor, after a lost response, the previous one); its expression
-(INVALID_REGULAR_EXPRESSION). Source: Kafka's GroupMetadataManager
-(consumerGroupHeartbeat, consumerGroupLeave), GroupCoordinatorService.throwIfConsumerGroupHeartbeatRequestIsInvalid.
+(INVALID_REGULAR_EXPRESSION). Source: Kafka's GroupMetadataManager (consumerGroupHeartbeat, consumerGroupLeave),
+GroupCoordinatorService.throwIfConsumerGroupHeartbeatRequestIsInvalid.
 """
 
 from __future__ import annotations
@@ -62,6 +62,7 @@ def heartbeat(
 ) -> ConsumerGroupHeartbeatResponse:
     """Return the response, valid once the records of `change` are written. Raises BrokerError."""
     settings = change.settings
+    change.access = client.access
     member_id = request.member_id or str(uuid4())
     ensure_room(change, member_id, settings.max_size)
     member = _member_of(change, request, member_id)

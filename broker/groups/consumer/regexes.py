@@ -3,16 +3,21 @@
 An expression is resolved when the first member sends it, so that this member's first assignment has its topics, and
 again at the group's first heartbeat after a topic was created. The matching topics are a record of the group, so that
 the group reads the same topics after a restart. Kafka resolves in the background, and the topics come with a later
-heartbeat. Internal topics match like others, as in Kafka.
+heartbeat. Internal topics match like others, as in Kafka. With an authorizer only topics match that the client may
+DESCRIBE whose request resolves the expression, as in Kafka; changed ACLs count from the next resolution.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.groups.consumer.records import regex_record
 from barnabas.protocol.errors import BrokerError
 from barnabas.protocol.groups.consumer_group_values import RegularExpressionValue
+from barnabas.protocol.messages.security.resources import Operation, ResourceType
+
+_DESCRIBE: Final = Operation.DESCRIBE
+_TOPIC: Final = ResourceType.TOPIC
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,4 +65,11 @@ def _matching(change: GroupChange, regex: str) -> tuple[str, ...]:
     from barnabas.broker.groups.expressions.topic_regex import topic_regex  # most brokers never see an expression
 
     matches = topic_regex(regex).matches
-    return tuple(sorted(name for name in change.image.topics if matches(name)))
+    access = change.access
+    return tuple(
+        sorted(
+            name
+            for name in change.image.topics
+            if matches(name) and (access is None or access.allows(_DESCRIBE, _TOPIC, name, log_denied=False))
+        )
+    )

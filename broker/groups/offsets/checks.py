@@ -25,10 +25,19 @@ class AcceptedPartition(NamedTuple):
     result: OffsetCommitPartitionResult
 
 
+def topic_names(image: MetadataImage, topics: Sequence[OffsetCommitTopic]) -> list[str]:
+    """Return the names of a commit's topics; unknown ids have none."""
+    names = (each.name if each.topic_id is None else image.names.get(each.topic_id) for each in topics)
+    return [name for name in names if name is not None]
+
+
 def accept_partitions(
-    image: MetadataImage, topics: Sequence[OffsetCommitTopic]
+    image: MetadataImage, topics: Sequence[OffsetCommitTopic], denied: frozenset[str] = frozenset()
 ) -> tuple[list[OffsetCommitTopicResult], list[AcceptedPartition]]:
-    """Return results with UNKNOWN_TOPIC_ID or UNKNOWN_TOPIC_OR_PARTITION, and the partitions that exist."""
+    """Return results with the errors below, and the partitions that may be committed.
+
+    In this order: UNKNOWN_TOPIC_ID, TOPIC_AUTHORIZATION_FAILED for the topics in `denied`, UNKNOWN_TOPIC_OR_PARTITION.
+    """
     accepted = []
     answered = []
     for each in topics:
@@ -40,6 +49,8 @@ def accept_partitions(
             results.append(result)
             if topic is None and by_id:
                 result.error = ErrorCode.UNKNOWN_TOPIC_ID
+            elif (each.name if topic is None else topic.name) in denied:
+                result.error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
             elif topic is None or entry.partition not in topic.partitions:
                 result.error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             else:

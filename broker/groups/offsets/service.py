@@ -81,9 +81,14 @@ class GroupOffsets:
             found[group.group_id] = GroupSummary(group.state, group.protocol_type, group.group_type)
         return found
 
-    def commit(self, request: OffsetCommitRequest) -> OffsetCommitResponse | Deferred[OffsetCommitResponse]:
-        """Commit offsets. The response is deferred until they are durable. Raises BrokerError for the whole request."""
-        topics, accepted = accept_partitions(self._store.image, request.topics)
+    def commit(
+        self, request: OffsetCommitRequest, denied: frozenset[str] = frozenset()
+    ) -> OffsetCommitResponse | Deferred[OffsetCommitResponse]:
+        """Commit offsets, but those of the topics in `denied`. The response is deferred until they are durable.
+
+        Raises BrokerError for the whole request.
+        """
+        topics, accepted = accept_partitions(self._store.image, request.topics, denied)
         response = OffsetCommitResponse(topics)
         if not accepted:
             return response

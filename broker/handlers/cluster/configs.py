@@ -1,5 +1,9 @@
 """DescribeConfigs (32), AlterConfigs (33), IncrementalAlterConfigs (44): configs of topics, groups and brokers.
 
+DESCRIBE_CONFIGS and ALTER_CONFIGS of a topic or a group are decided on it, those of a broker on the cluster:
+TOPIC_AUTHORIZATION_FAILED, GROUP_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED for the resource, before its
+existence is looked at.
+
 Broker configs are those of this broker, or the default of all brokers (the empty name). AlterConfigs (33) is
 incremental in the native dialect and replaces a resource's whole set in Kafka's; Kafka's incremental API is 44. One
 handler serves all three, by `AlterConfigsRequest.replace`.
@@ -19,17 +23,23 @@ way around its own limits, only if set.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from barnabas.broker.config_entries import broker_entries, group_entries, topic_entries
+from barnabas.broker.handlers.authorization import denial, ensure_allowed, is_allowed
 from barnabas.broker.metadata.config_resources import ensure_group_named, ensure_topic, unserved_resource_type
 from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.cluster.configs import (
     BROKER_RESOURCE,
     GROUP_RESOURCE,
+    OP_DELETE,
     TOPIC_RESOURCE,
     AlterConfigsRequest,
+    AlterConfigsResource,
     AlterConfigsResponse,
+    AlterConfigsResult,
     ConfigEntry,
     ConfigResource,
     DescribeConfigsRequest,
@@ -37,9 +47,10 @@ from barnabas.protocol.messages.cluster.configs import (
     DescribeConfigsResponse,
     DescribeConfigsResult,
 )
+from barnabas.protocol.messages.security.resources import CLUSTER_NAME, Operation, ResourceType
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Hashable, Mapping
 
     from barnabas.broker.live_config import LiveConfig
     from barnabas.broker.metadata.view import MetadataView
@@ -66,6 +77,8 @@ class DescribeConfigsHandler:
                 if times_named[(entry.resource.type, entry.resource.name)] > 1:
                     # Each would be described in full: a small request with a very large response.
                     raise BrokerError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+                operation = Operation.DESCRIBE_CONFIGS
+                ensure_allowed(session, operation, *_authorized(entry.resource), ApiKey.DESCRIBE_CONFIGS)
                 entries = self._entries(entry, request, same)
             except BrokerError as error:
                 self._probe.count_error(error.code.name.lower())
@@ -142,14 +155,75 @@ def _named(entries: list[ConfigEntry], names: frozenset[str] | None) -> list[Con
 class AlterConfigsHandler:
     """Serves AlterConfigs."""
 
+    _api = ApiKey.ALTER_CONFIGS
+
     def __init__(self, changes: MetadataChanges, probe: ApiProbe) -> None:
         self._changes = changes
         self._probe = probe
 
     async def __call__(self, session: Session, request: AlterConfigsRequest) -> AlterConfigsResponse:
         """Answer one AlterConfigs request as the module docstring specifies."""
-        response = await self._changes.alter_configs(request)
+        denied = {
+            position: denial(kind)
+            for position, asked in enumerate(request.resources)
+            for kind, name in (_authorized(asked.resource),)
+            if not is_allowed(session, Operation.ALTER_CONFIGS, kind, name, self._api)
+        }
+        response = await (self._without(request, denied) if denied else self._changes.alter_configs(request))
         for result in response.results:
             if result.error is not ErrorCode.NONE:
                 self._probe.count_error(result.error.name.lower())
         return response
+
+    async def _without(self, request: AlterConfigsRequest, denied: Mapping[int, BrokerError]) -> AlterConfigsResponse:
+        """Alter the resources but those at the positions of `denied`, whose form Kafka checks nevertheless."""
+        allowed = [asked for position, asked in enumerate(request.resources) if position not in denied]
+        # A broker's values are checked before the ACLs. What a topic or group has must not show: its form alone.
+        brokers = [asked for asked in (request.resources[each] for each in denied) if _is_broker(asked)]
+        checked = await self._changes.alter_configs(replace(request, resources=brokers, validate_only=True))
+        changed = iter((await self._changes.alter_configs(replace(request, resources=allowed))).results)
+        tried = iter(checked.results)
+        times_named = Counter((asked.resource.type, asked.resource.name) for asked in request.resources)
+        results = []
+        for position, asked in enumerate(request.resources):
+            if position not in denied:
+                results.append(next(changed))
+                continue
+            resource = asked.resource
+            error = denied[position]
+            result = AlterConfigsResult(resource, error.code, error.message)
+            if _is_broker(asked):
+                broker = next(tried)
+                result = result if broker.error is ErrorCode.NONE else broker
+            fault = _form_fault(asked, is_repeated=times_named[(resource.type, resource.name)] > 1)
+            results.append(result if fault is None else AlterConfigsResult(resource, ErrorCode.INVALID_REQUEST, fault))
+        return AlterConfigsResponse(results)
+
+
+class IncrementalAlterConfigsHandler(AlterConfigsHandler):
+    """Serves IncrementalAlterConfigs."""
+
+    _api = ApiKey.INCREMENTAL_ALTER_CONFIGS
+
+
+def _is_broker(asked: AlterConfigsResource) -> bool:
+    return asked.resource.type == BROKER_RESOURCE
+
+
+def _form_fault(asked: AlterConfigsResource, *, is_repeated: bool) -> str | None:
+    """Return Kafka's sentence about a change that is wrong whatever it is about."""
+    if is_repeated:
+        return "Each resource must appear at most once."
+    if len({operation.name for operation in asked.operations}) < len(asked.operations):
+        return "Error due to duplicate config keys"
+    nulls = [each.name for each in asked.operations if each.operation != OP_DELETE and each.value is None]
+    return f"Null value not supported for : {', '.join(nulls)}" if nulls else None
+
+
+def _authorized(resource: ConfigResource) -> tuple[ResourceType, str]:
+    """Return the resource whose ACLs decide about a config resource."""
+    if resource.type == TOPIC_RESOURCE:
+        return ResourceType.TOPIC, resource.name
+    if resource.type == GROUP_RESOURCE:
+        return ResourceType.GROUP, resource.name
+    return ResourceType.CLUSTER, CLUSTER_NAME

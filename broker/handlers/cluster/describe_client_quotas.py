@@ -1,15 +1,18 @@
 """DescribeClientQuotas (key 48): the client quotas of the metadata log.
 
-INVALID_REQUEST for a filter with an empty or repeated entity type, a match that does not fit its match type, or an
-address together with a user or client id; UNSUPPORTED_VERSION for an entity type without quotas in Kafka.
+CLUSTER_AUTHORIZATION_FAILED if the client may not DESCRIBE_CONFIGS of the cluster. INVALID_REQUEST for a filter with an
+empty or repeated entity type, a match that does not fit its match type, or an address together with a user or client
+id; UNSUPPORTED_VERSION for an entity type without quotas in Kafka.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from barnabas.broker.handlers.authorization import ensure_cluster_allowed
 from barnabas.broker.printable import printable
 from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.cluster.describe_client_quotas import (
     MATCH_DEFAULT,
     MATCH_EXACT,
@@ -19,6 +22,7 @@ from barnabas.protocol.messages.cluster.describe_client_quotas import (
     QuotaEntry,
     QuotaFilter,
 )
+from barnabas.protocol.messages.security.resources import Operation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,6 +42,7 @@ class DescribeClientQuotasHandler:
 
     def __call__(self, session: Session, request: DescribeClientQuotasRequest) -> DescribeClientQuotasResponse:
         """Answer one DescribeClientQuotas request as the module docstring specifies."""
+        ensure_cluster_allowed(session, Operation.DESCRIBE_CONFIGS, ApiKey.DESCRIBE_CLIENT_QUOTAS)
         _check(request.filters)
         return DescribeClientQuotasResponse(
             [

@@ -1,15 +1,18 @@
 """DescribeCluster (key 60): the cluster id, and this broker's address on the client's listener.
 
 This broker is the controller too. A request for controllers' endpoints is answered MISMATCHED_ENDPOINT_TYPE, as by
-Kafka's brokers; an unknown endpoint type UNSUPPORTED_ENDPOINT_TYPE.
+Kafka's brokers; an unknown endpoint type UNSUPPORTED_ENDPOINT_TYPE. Every client sees the broker; the cluster's
+operations are 0 for a client that may not DESCRIBE the cluster.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.broker.handlers.authorization import cluster_operations
 from barnabas.protocol.errors import BrokerError, ErrorCode
-from barnabas.protocol.messages.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED
+from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.authorized_operations import NOT_ASKED
 from barnabas.protocol.messages.cluster.describe_cluster import (
     BROKER_ENDPOINT,
     CONTROLLER_ENDPOINT,
@@ -42,5 +45,7 @@ class DescribeClusterHandler:
             cluster_id=self._store.cluster_id,
             controller_id=self._store.node_id,
             brokers=[self._addresses.address_for(session)],
-            authorized_operations=CLUSTER_OPERATIONS if request.include_authorized_operations else NOT_ASKED,
+            authorized_operations=cluster_operations(session, ApiKey.DESCRIBE_CLUSTER)
+            if request.include_authorized_operations
+            else NOT_ASKED,
         )

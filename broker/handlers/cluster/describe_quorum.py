@@ -2,15 +2,18 @@
 
 This node leads, so its log end offset equals the high watermark: the end of the durable records. Its times are the
 current time, as in Kafka for a leader. There is no controller listener: the node is described by the client's listener.
-A request for anything but the metadata log's partition is answered UNKNOWN_TOPIC_OR_PARTITION for each row, as in
-Kafka. Source: Kafka KafkaRaftClient.handleDescribeQuorumRequest, RaftUtil.singletonDescribeQuorumResponse.
+CLUSTER_AUTHORIZATION_FAILED if the client may not DESCRIBE the cluster. A request for anything but the metadata log's
+partition is answered UNKNOWN_TOPIC_OR_PARTITION for each row, as in Kafka. Source: Kafka
+KafkaRaftClient.handleDescribeQuorumRequest, RaftUtil.singletonDescribeQuorumResponse.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from barnabas.broker.handlers.authorization import ensure_cluster_allowed
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.cluster.describe_quorum import (
     DescribeQuorumPartitionResult,
     DescribeQuorumRequest,
@@ -20,6 +23,7 @@ from barnabas.protocol.messages.cluster.describe_quorum import (
     QuorumNode,
     QuorumReplica,
 )
+from barnabas.protocol.messages.security.resources import Operation
 from barnabas.protocol.topic_name import CLUSTER_METADATA_TOPIC
 
 if TYPE_CHECKING:
@@ -41,6 +45,7 @@ class DescribeQuorumHandler:
 
     def __call__(self, session: Session, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
         """Answer one DescribeQuorum request as the module docstring specifies."""
+        ensure_cluster_allowed(session, Operation.DESCRIBE, ApiKey.DESCRIBE_QUORUM)
         if request.topics != _THE_LOG:
             return DescribeQuorumResponse(
                 [

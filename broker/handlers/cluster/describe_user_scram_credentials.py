@@ -1,7 +1,7 @@
 """DescribeUserScramCredentials (key 50): mechanisms and iterations of SCRAM users. Salts and keys are never answered.
 
-Errors per user: RESOURCE_NOT_FOUND for an unknown one, DUPLICATE_RESOURCE for one that is listed twice.
-Source: Kafka ScramImage.describe.
+CLUSTER_AUTHORIZATION_FAILED if the client may not DESCRIBE the cluster. Errors per user: RESOURCE_NOT_FOUND for an
+unknown one, DUPLICATE_RESOURCE for one that is listed twice. Source: Kafka ScramImage.describe.
 """
 
 from __future__ import annotations
@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from barnabas.broker.handlers.authorization import ensure_cluster_allowed
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.cluster.describe_user_scram_credentials import (
     DescribeUserScramCredentialsRequest,
     DescribeUserScramCredentialsResponse,
     ScramCredentialInfo,
     ScramUserResult,
 )
+from barnabas.protocol.messages.security.resources import Operation
 
 if TYPE_CHECKING:
     from barnabas.broker.metadata.view import MetadataView
@@ -32,6 +35,7 @@ class DescribeUserScramCredentialsHandler:
         self, session: Session, request: DescribeUserScramCredentialsRequest
     ) -> DescribeUserScramCredentialsResponse:
         """Answer one DescribeUserScramCredentials request as the module docstring specifies."""
+        ensure_cluster_allowed(session, Operation.DESCRIBE, ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS)
         known: dict[str, list[ScramCredentialInfo]] = {}
         for (user, mechanism), credential in self._store.image.security.scram.items():
             known.setdefault(user, []).append(ScramCredentialInfo(mechanism, credential.iterations))

@@ -1,10 +1,11 @@
 """DeleteRecords (key 21): delete the records of partitions below an offset; -1 means the high watermark.
 
-Order of checks per partition: it exists (UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR if its directory is offline);
-the topic is not internal (INVALID_TOPIC_EXCEPTION); its cleanup.policy includes delete, since a topic that is only
-compacted keeps its records (POLICY_VIOLATION); the offset is -1 or in [0, high watermark] (OFFSET_OUT_OF_RANGE). An
-offset below the log start offset changes nothing and is not an error. The response has the log start offset. One bad
-partition never fails the others.
+Order of checks per partition: the client may DELETE the topic (TOPIC_AUTHORIZATION_FAILED); it exists
+(UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR if its directory is offline); the topic is not internal
+(INVALID_TOPIC_EXCEPTION); its cleanup.policy includes delete, since a topic that is only compacted keeps its records
+(POLICY_VIOLATION); the offset is -1 or in [0, high watermark] (OFFSET_OUT_OF_RANGE). An offset below the log start
+offset changes nothing and is not an error. The response has the log start offset. One bad partition never fails the
+others.
 
 Deleted records are unreadable once the response is sent. As in Kafka the new log start offset becomes durable with the
 next log-start-offset-checkpoint (log.flush.start.offset.checkpoint.interval.ms, or a clean stop), and the bytes are
@@ -16,7 +17,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.broker.handlers.authorization import denial, denied_names
 from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.data.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
@@ -24,6 +27,7 @@ from barnabas.protocol.messages.data.delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
+from barnabas.protocol.messages.security.resources import Operation, ResourceType
 from barnabas.protocol.topic_name import is_internal
 
 if TYPE_CHECKING:
@@ -41,15 +45,22 @@ class DeleteRecordsHandler:
 
     def __call__(self, session: Session, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
         """Answer one DeleteRecords request as the module docstring specifies."""
+        topic_names = (topic.name for topic in request.topics)
+        denied = denied_names(session, Operation.DELETE, ResourceType.TOPIC, topic_names, ApiKey.DELETE_RECORDS)
         return DeleteRecordsResponse(
             [
-                DeleteRecordsTopicResult(topic.name, [self._delete(topic.name, entry) for entry in topic.partitions])
+                DeleteRecordsTopicResult(
+                    topic.name,
+                    [self._delete(topic.name, entry, is_denied=topic.name in denied) for entry in topic.partitions],
+                )
                 for topic in request.topics
             ]
         )
 
-    def _delete(self, topic: str, entry: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
+    def _delete(self, topic: str, entry: DeleteRecordsPartition, *, is_denied: bool) -> DeleteRecordsPartitionResult:
         try:
+            if is_denied:
+                raise denial(ResourceType.TOPIC)
             partition = self._partitions.get(topic, entry.partition)
             if partition is None:
                 raise self._partitions.refusal(topic, entry.partition)

@@ -3,9 +3,11 @@
 Ids come in blocks of 1,000 from the metadata log and are never reused, not even after a crash. KAFKA_STORAGE_ERROR
 (retriable) if the metadata log cannot be written.
 
-Order of checks: not a producer id without its epoch, or the reverse (INVALID_REQUEST). Then, with a transactional id,
-which the transaction coordinator serves: it is not empty (INVALID_REQUEST); two-phase commit is allowed
-(TRANSACTIONAL_ID_AUTHORIZATION_FAILED); the timeout is at most transaction.max.timeout.ms
+Order of checks: the client may WRITE the transactional id, and for two-phase commit TWO_PHASE_COMMIT it
+(TRANSACTIONAL_ID_AUTHORIZATION_FAILED); without one, it may do IDEMPOTENT_WRITE on the cluster or WRITE any topic
+(CLUSTER_AUTHORIZATION_FAILED); not a producer id without its epoch, or the reverse (INVALID_REQUEST). Then, with a
+transactional id, which the transaction coordinator serves: it is not empty (INVALID_REQUEST); two-phase commit is
+allowed (TRANSACTIONAL_ID_AUTHORIZATION_FAILED); the timeout is at most transaction.max.timeout.ms
 (INVALID_TRANSACTION_TIMEOUT); the id's partition of `__transaction_state` is loaded (COORDINATOR_LOAD_IN_PROGRESS,
 COORDINATOR_NOT_AVAILABLE); the last transaction's end is complete (CONCURRENT_TRANSACTIONS); the given producer id and
 epoch are the current ones, or those of a repeated request (PRODUCER_FENCED). An open transaction is aborted, which
@@ -16,9 +18,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.broker.handlers.authorization import denial, ensure_allowed, is_cluster_allowed
 from barnabas.broker.handlers.transactions.counting import counted
 from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.data.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from barnabas.protocol.messages.security.resources import Operation, ResourceType
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -42,6 +47,7 @@ class InitProducerIdHandler:
         self, session: Session, request: InitProducerIdRequest
     ) -> Deferred[InitProducerIdResponse] | Coroutine[None, None, InitProducerIdResponse] | InitProducerIdResponse:
         """Answer one InitProducerId request as the module docstring specifies."""
+        _ensure_allowed(session, request)
         if (request.producer_id == -1) != (request.producer_epoch == -1):
             message = f"producer id {request.producer_id} with epoch {request.producer_epoch}: one without the other"
             raise BrokerError(ErrorCode.INVALID_REQUEST, message)
@@ -52,3 +58,18 @@ class InitProducerIdHandler:
 
     async def _next_id(self) -> InitProducerIdResponse:
         return InitProducerIdResponse(await self._producer_ids.next_id(), 0)
+
+
+def _ensure_allowed(session: Session, request: InitProducerIdRequest) -> None:
+    access, api = session.access, ApiKey.INIT_PRODUCER_ID
+    if access is None:
+        return
+    if request.transactional_id is not None:
+        kind = ResourceType.TRANSACTIONAL_ID
+        ensure_allowed(session, Operation.WRITE, kind, request.transactional_id, api)
+        if request.two_phase:
+            ensure_allowed(session, Operation.TWO_PHASE_COMMIT, kind, request.transactional_id, api)
+    elif not is_cluster_allowed(session, Operation.IDEMPOTENT_WRITE, api, log_denied=False) and not access.allows_any(
+        Operation.WRITE, ResourceType.TOPIC
+    ):
+        raise denial(ResourceType.CLUSTER)

@@ -7,7 +7,8 @@
     -5, -6      -1: they concern tiered storage, which is not supported
     0 and up    first record at or after the timestamp; -1 and timestamp -1 if there is none below the high watermark
 
-Errors per partition: UNSUPPORTED_VERSION for any other timestamp, as Kafka answers one that its version does not
+Errors per partition: TOPIC_AUTHORIZATION_FAILED, before all others, if the client may not DESCRIBE the topic;
+UNSUPPORTED_VERSION for any other timestamp, as Kafka answers one that its version does not
 define, whether or not the partition exists; FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH for another leader epoch;
 INVALID_REQUEST for each occurrence of a partition that is listed twice, because a lookup reads the log, and a small
 request must not cause thousands of them. An unknown isolation level is, as in Kafka, UNKNOWN_SERVER_ERROR for the whole
@@ -22,8 +23,10 @@ import asyncio
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from barnabas.broker.handlers.authorization import denial, denied_names
 from barnabas.broker.handlers.data.isolation import ensure_isolation
 from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.data.fetch import READ_COMMITTED
 from barnabas.protocol.messages.data.list_offsets import (
     EARLIEST_LOCAL_TIMESTAMP,
@@ -37,6 +40,7 @@ from barnabas.protocol.messages.data.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResult,
 )
+from barnabas.protocol.messages.security.resources import Operation, ResourceType
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -61,17 +65,19 @@ class ListOffsetsHandler:
     ) -> ListOffsetsResponse | Coroutine[None, None, ListOffsetsResponse]:
         """Look up the offsets. Returns a coroutine if the lookup must read the log."""
         ensure_isolation(request.isolation)
+        topic_names = (topic.name for topic in request.topics)
+        denied = denied_names(session, Operation.DESCRIBE, ResourceType.TOPIC, topic_names, ApiKey.LIST_OFFSETS)
         reads = any(
             entry.timestamp >= 0 or entry.timestamp == MAX_TIMESTAMP
             for topic in request.topics
             for entry in topic.partitions
         )
-        return self._on_executor(request) if reads else self._answer(request)
+        return self._on_executor(request, denied) if reads else self._answer(request, denied)
 
-    async def _on_executor(self, request: ListOffsetsRequest) -> ListOffsetsResponse:
-        return await asyncio.get_running_loop().run_in_executor(self._blocking_io, self._answer, request)
+    async def _on_executor(self, request: ListOffsetsRequest, denied: frozenset[str]) -> ListOffsetsResponse:
+        return await asyncio.get_running_loop().run_in_executor(self._blocking_io, self._answer, request, denied)
 
-    def _answer(self, request: ListOffsetsRequest) -> ListOffsetsResponse:
+    def _answer(self, request: ListOffsetsRequest, denied: frozenset[str]) -> ListOffsetsResponse:
         committed_only = request.isolation == READ_COMMITTED
         times_named = Counter((topic.name, entry.partition) for topic in request.topics for entry in topic.partitions)
         topics = []
@@ -79,6 +85,8 @@ class ListOffsetsHandler:
             results = []
             for entry in topic.partitions:
                 try:
+                    if topic.name in denied:
+                        raise denial(ResourceType.TOPIC)
                     if times_named[topic.name, entry.partition] > 1:
                         raise BrokerError(ErrorCode.INVALID_REQUEST, "Each partition must appear at most once.")
                     if entry.timestamp < EARLIEST_PENDING_UPLOAD_TIMESTAMP:

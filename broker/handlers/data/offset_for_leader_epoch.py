@@ -1,7 +1,8 @@
 """OffsetForLeaderEpoch (key 23): the largest leader epoch not above the requested one, and its end offset.
 
 The current epoch ends at the log end offset. An epoch above it, or below all epochs of the log, is answered -1 and -1.
-Errors per partition: UNKNOWN_TOPIC_OR_PARTITION, and FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH if the client's
+Errors per partition: TOPIC_AUTHORIZATION_FAILED if the client may neither DESCRIBE the topic nor do CLUSTER_ACTION on
+the cluster; UNKNOWN_TOPIC_OR_PARTITION, and FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH if the client's
 current epoch is another. Source: Kafka ReplicaManager.lastOffsetForLeaderEpoch.
 """
 
@@ -9,7 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.broker.handlers.authorization import denial, denied_names, is_cluster_allowed
 from barnabas.protocol.errors import BrokerError
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.data.offset_for_leader_epoch import (
     EpochPartition,
     EpochPartitionResult,
@@ -17,6 +20,7 @@ from barnabas.protocol.messages.data.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
 )
+from barnabas.protocol.messages.security.resources import Operation, ResourceType
 
 if TYPE_CHECKING:
     from barnabas.broker.network.session import Session
@@ -33,15 +37,25 @@ class OffsetForLeaderEpochHandler:
 
     def __call__(self, session: Session, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
         """Answer one OffsetForLeaderEpoch request as the module docstring specifies."""
+        api = ApiKey.OFFSET_FOR_LEADER_EPOCH
+        denied: frozenset[str] = frozenset()
+        if not is_cluster_allowed(session, Operation.CLUSTER_ACTION, api, log_denied=False):
+            topic_names = (topic.name for topic in request.topics)
+            denied = denied_names(session, Operation.DESCRIBE, ResourceType.TOPIC, topic_names, api)
         return OffsetForLeaderEpochResponse(
             [
-                EpochTopicResult(topic.name, [self._look_up(topic.name, entry) for entry in topic.partitions])
+                EpochTopicResult(
+                    topic.name,
+                    [self._look_up(topic.name, entry, is_denied=topic.name in denied) for entry in topic.partitions],
+                )
                 for topic in request.topics
             ]
         )
 
-    def _look_up(self, topic: str, entry: EpochPartition) -> EpochPartitionResult:
+    def _look_up(self, topic: str, entry: EpochPartition, *, is_denied: bool) -> EpochPartitionResult:
         try:
+            if is_denied:
+                raise denial(ResourceType.TOPIC)
             partition = self._partitions.get(topic, entry.partition)
             if partition is None:
                 raise self._partitions.refusal(topic, entry.partition)

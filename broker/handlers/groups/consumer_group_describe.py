@@ -1,17 +1,20 @@
 """ConsumerGroupDescribe (key 69): consumer groups with their members, and their current and target assignments.
 
 GROUP_ID_NOT_FOUND for an unknown group, and for a classic one, which DescribeGroups (15) describes; UNSUPPORTED_VERSION
-as in ConsumerGroupHeartbeat. A member's current assignment includes the partitions that it still has to give up.
+as in ConsumerGroupHeartbeat. GROUP_AUTHORIZATION_FAILED for a group that the client may not DESCRIBE, and
+TOPIC_AUTHORIZATION_FAILED, without its members, for one that is assigned a topic that it may not DESCRIBE. A member's
+current assignment includes the partitions that it still has to give up.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.broker.handlers.authorization import denial, denied_names, group_operations, is_allowed
 from barnabas.broker.handlers.groups.consumer_group_heartbeat import ensure_enabled
 from barnabas.broker.printable import printable
 from barnabas.protocol.errors import BrokerError, ErrorCode
-from barnabas.protocol.messages.authorized_operations import GROUP_OPERATIONS
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.groups.consumer_group_describe import (
     AssignedTopic,
     ConsumerGroupDescribeRequest,
@@ -19,6 +22,7 @@ from barnabas.protocol.messages.groups.consumer_group_describe import (
     ConsumerGroupDescription,
     ConsumerGroupMemberDescription,
 )
+from barnabas.protocol.messages.security.resources import Operation, ResourceType
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -42,10 +46,37 @@ class ConsumerGroupDescribeHandler:
     def __call__(self, session: Session, request: ConsumerGroupDescribeRequest) -> ConsumerGroupDescribeResponse:
         """Answer one ConsumerGroupDescribe request as the module docstring specifies."""
         ensure_enabled(self._groups)
-        groups = [self._describe(group_id) for group_id in request.group_ids]
+        api = ApiKey.CONSUMER_GROUP_DESCRIBE
+        groups = [
+            self._describe(group_id)
+            if is_allowed(session, Operation.DESCRIBE, ResourceType.GROUP, group_id, api)
+            else self._deny(group_id)
+            for group_id in request.group_ids
+        ]
         if request.include_authorized_operations:
-            groups = [each if each.error else each._replace(authorized_operations=GROUP_OPERATIONS) for each in groups]
+            groups = [
+                each if each.error else each._replace(authorized_operations=group_operations(session, each.group_id))
+                for each in groups
+            ]
+        if session.access is not None:
+            assigned = [_assigned_topics(each) for each in groups]
+            names = sorted(set().union(*assigned))
+            denied = denied_names(session, Operation.DESCRIBE, ResourceType.TOPIC, names, api)
+            groups = [
+                self._hide(each) if topics & denied else each for each, topics in zip(groups, assigned, strict=True)
+            ]
         return ConsumerGroupDescribeResponse(groups)
+
+    def _deny(self, group_id: str) -> ConsumerGroupDescription:
+        code = denial(ResourceType.GROUP).code
+        self._probe.count_error(code.name.lower())
+        return ConsumerGroupDescription(group_id, error=code)
+
+    def _hide(self, group: ConsumerGroupDescription) -> ConsumerGroupDescription:
+        code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        self._probe.count_error(code.name.lower())
+        message = "The group has described topic(s) that the client is not authorized to describe."
+        return ConsumerGroupDescription(group.group_id, error=code, message=message)
 
     def _describe(self, group_id: str) -> ConsumerGroupDescription:
         try:
@@ -95,3 +126,10 @@ class ConsumerGroupDescribeHandler:
             for topic_id, numbers in topics.items()
             if topic_id in names
         ]
+
+
+def _assigned_topics(group: ConsumerGroupDescription) -> set[str]:
+    """Return the names of the topics in the members' current and target assignments."""
+    return {
+        topic.topic for member in group.members for topics in (member.assignment, member.target) for topic in topics
+    }

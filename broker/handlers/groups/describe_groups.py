@@ -1,7 +1,8 @@
 """DescribeGroups (key 15): classic groups with their members, their metadata and assignments.
 
-An unknown group is Dead, from version 6 on with GROUP_ID_NOT_FOUND. A group that only has committed offsets is Empty,
-as in Kafka. The members' metadata and the assignor are shown while the group is stable.
+GROUP_AUTHORIZATION_FAILED for a group that the client may not DESCRIBE. An unknown group is Dead, from version 6 on
+with GROUP_ID_NOT_FOUND. A group that only has committed offsets is Empty, as in Kafka. The members' metadata and the
+assignor are shown while the group is stable.
 """
 
 from __future__ import annotations
@@ -9,14 +10,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.broker.groups.group import GroupState
+from barnabas.broker.handlers.authorization import denial, group_operations, is_allowed
 from barnabas.broker.printable import printable
 from barnabas.protocol.errors import BrokerError, ErrorCode
-from barnabas.protocol.messages.authorized_operations import GROUP_OPERATIONS
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.groups.describe_groups import (
     DescribedGroup,
     DescribeGroupsRequest,
     DescribeGroupsResponse,
 )
+from barnabas.protocol.messages.security.resources import Operation, ResourceType
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,12 +39,25 @@ class DescribeGroupsHandler:
 
     def __call__(self, session: Session, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
         """Answer one DescribeGroups request as the module docstring specifies."""
-        groups = [self._describe(group_id, unknown_is_error=request.unknown_is_error) for group_id in request.groups]
+        groups = [
+            self._describe(group_id, unknown_is_error=request.unknown_is_error)
+            if is_allowed(session, Operation.DESCRIBE, ResourceType.GROUP, group_id, ApiKey.DESCRIBE_GROUPS)
+            else self._deny(group_id)
+            for group_id in request.groups
+        ]
         if request.include_authorized_operations:
             groups = [
-                group if group.error else group._replace(authorized_operations=GROUP_OPERATIONS) for group in groups
+                group
+                if group.error
+                else group._replace(authorized_operations=group_operations(session, group.group_id))
+                for group in groups
             ]
         return DescribeGroupsResponse(groups)
+
+    def _deny(self, group_id: str) -> DescribedGroup:
+        code = denial(ResourceType.GROUP).code
+        self._probe.count_error(code.name.lower())
+        return DescribedGroup(group_id, error=code)
 
     def _describe(self, group_id: str, *, unknown_is_error: bool) -> DescribedGroup:
         try:

@@ -1,15 +1,18 @@
 """FindCoordinator (key 10): the broker that serves a group or transactional id. On a single node it is this one.
 
-A key of another type gets INVALID_REQUEST. Differs from Kafka: `__consumer_offsets` and `__transaction_state` are
-created when a group or a transactional id first writes to them, not at the first FindCoordinator, which clients that
-never commit send as well. So no client is told to retry.
+The client may DESCRIBE each group or transactional id (GROUP_AUTHORIZATION_FAILED,
+TRANSACTIONAL_ID_AUTHORIZATION_FAILED). A key of another type gets INVALID_REQUEST. Differs from Kafka:
+`__consumer_offsets` and `__transaction_state` are created when a group or a transactional id first writes to them, not
+at the first FindCoordinator, which clients that never commit send as well. So no client is told to retry.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.broker.handlers.authorization import denial, is_allowed
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.groups.find_coordinator import (
     GROUP_KEY,
     TRANSACTION_KEY,
@@ -17,6 +20,7 @@ from barnabas.protocol.messages.groups.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
+from barnabas.protocol.messages.security.resources import Operation, ResourceType
 
 if TYPE_CHECKING:
     from barnabas.broker.network.advertised import AdvertisedAddresses
@@ -36,9 +40,20 @@ class FindCoordinatorHandler:
         if request.key_type not in (GROUP_KEY, TRANSACTION_KEY):
             return FindCoordinatorResponse([self._refuse(key, request.key_type) for key in request.keys])
         node = self._addresses.address_for(session)
+        kind = ResourceType.GROUP if request.key_type == GROUP_KEY else ResourceType.TRANSACTIONAL_ID
         return FindCoordinatorResponse(
-            [CoordinatorResult(key, node_id=node.node_id, host=node.host, port=node.port) for key in request.keys]
+            [
+                CoordinatorResult(key, node_id=node.node_id, host=node.host, port=node.port)
+                if is_allowed(session, Operation.DESCRIBE, kind, key, ApiKey.FIND_COORDINATOR)
+                else self._deny(key, kind)
+                for key in request.keys
+            ]
         )
+
+    def _deny(self, key: str, kind: ResourceType) -> CoordinatorResult:
+        error = denial(kind)
+        self._probe.count_error(error.code.name.lower())
+        return CoordinatorResult(key, error.code, error.message)
 
     def _refuse(self, key: str, key_type: int) -> CoordinatorResult:
         code = ErrorCode.INVALID_REQUEST

@@ -1,22 +1,27 @@
 """ListGroups (key 16), DeleteGroups (42) and OffsetDelete (47): the administration of groups.
 
-ListGroups: all groups that match the filters of states and types (case-insensitive). A group that never had a member
-and only committed offsets is Empty, without a protocol type. COORDINATOR_LOAD_IN_PROGRESS until all logs are loaded;
-groups whose log cannot be loaded are left out, as in Kafka.
+ListGroups: all groups that the client may DESCRIBE, or all with DESCRIBE on the cluster, that match the filters of
+states and types (case-insensitive). A group that never had a member and only committed offsets is Empty, without a
+protocol type. COORDINATOR_LOAD_IN_PROGRESS until all logs are loaded; groups whose log cannot be loaded are left out,
+as in Kafka.
 
-DeleteGroups, for each group: GROUP_ID_NOT_FOUND or NON_EMPTY_GROUP. Without an error the group and its offsets are
-deleted, as durably as the flush settings of `__consumer_offsets` demand.
+DeleteGroups, for each group: GROUP_AUTHORIZATION_FAILED if the client may not DELETE it, GROUP_ID_NOT_FOUND or
+NON_EMPTY_GROUP. Without an error the group and its offsets are deleted, as durably as the flush settings of
+`__consumer_offsets` demand.
 
-OffsetDelete, for the request: INVALID_GROUP_ID for an empty id, GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP. For each
-partition: GROUP_SUBSCRIBED_TO_TOPIC if a member reads the topic, UNKNOWN_TOPIC_OR_PARTITION if it does not exist.
+OffsetDelete, for the request: GROUP_AUTHORIZATION_FAILED if the client may not DELETE the group, INVALID_GROUP_ID for
+an empty id, GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP. For each partition: TOPIC_AUTHORIZATION_FAILED if the client may not
+READ the topic, GROUP_SUBSCRIBED_TO_TOPIC if a member reads the topic, UNKNOWN_TOPIC_OR_PARTITION if it does not exist.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.broker.handlers.authorization import denial, denied_names, ensure_allowed, is_allowed, is_cluster_allowed
 from barnabas.broker.network.deferred import Deferred
 from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.groups.groups import (
     DeleteGroupResult,
     DeleteGroupsRequest,
@@ -31,6 +36,7 @@ from barnabas.protocol.messages.groups.offset_delete import (
     OffsetDeleteResponse,
     OffsetDeleteTopicResult,
 )
+from barnabas.protocol.messages.security.resources import Operation, ResourceType
 
 if TYPE_CHECKING:
     from barnabas.broker.groups.offsets.service import GroupOffsets
@@ -50,12 +56,15 @@ class ListGroupsHandler:
         """Answer one ListGroups request as the module docstring specifies."""
         states = {each.lower() for each in request.states}
         types = {each.lower() for each in request.types}
+        api, kind = ApiKey.LIST_GROUPS, ResourceType.GROUP
+        lists_all = is_cluster_allowed(session, Operation.DESCRIBE, api, log_denied=False)
         return ListGroupsResponse(
             [
                 ListedGroup(group_id, group.protocol_type, group.state.value, group.group_type.value)
                 for group_id, group in self._offsets.summaries().items()
                 if (not states or group.state.value.lower() in states)
                 and (not types or group.group_type.value.lower() in types)
+                and (lists_all or is_allowed(session, Operation.DESCRIBE, kind, group_id, api, log_denied=False))
             ]
         )
 
@@ -72,6 +81,8 @@ class DeleteGroupsHandler:
         answer: Deferred[DeleteGroupsResponse] = Deferred()
         results = [DeleteGroupResult(group_id) for group_id in dict.fromkeys(request.group_ids)]
         missing = len(results) + 1
+        api = ApiKey.DELETE_GROUPS
+        denied = denied_names(session, Operation.DELETE, ResourceType.GROUP, request.group_ids, api)
 
         def settle(result: DeleteGroupResult | None, error: BrokerError | None) -> None:
             nonlocal missing
@@ -84,6 +95,8 @@ class DeleteGroupsHandler:
 
         for result in results:
             try:
+                if result.group_id in denied:
+                    raise denial(ResourceType.GROUP)
                 appended = self._offsets.delete_group(result.group_id)
             except BrokerError as error:
                 settle(result, error)
@@ -105,6 +118,9 @@ class OffsetDeleteHandler:
     def __call__(self, session: Session, request: OffsetDeleteRequest) -> Deferred[OffsetDeleteResponse]:
         """Answer one OffsetDelete request as the module docstring specifies."""
         group_id = request.group_id
+        ensure_allowed(session, Operation.DELETE, ResourceType.GROUP, group_id, ApiKey.OFFSET_DELETE)
+        topic_names = (topic.name for topic in request.topics)
+        denied = denied_names(session, Operation.READ, ResourceType.TOPIC, topic_names, ApiKey.OFFSET_DELETE)
         if not group_id:
             raise BrokerError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
         self._offsets.ensure_exists(group_id)
@@ -116,7 +132,10 @@ class OffsetDeleteHandler:
             subscribed = group is not None and group.is_subscribed(topic.name)
             results = []
             for number in topic.partitions:
-                error = self._error_of(topic.name, number, subscribed=subscribed)
+                if topic.name in denied:
+                    error = self._counted(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+                else:
+                    error = self._error_of(topic.name, number, subscribed=subscribed)
                 results.append(OffsetDeletePartitionResult(number, error))
                 if error is ErrorCode.NONE:
                     deleted.append((topic.name, number))
@@ -135,6 +154,9 @@ class OffsetDeleteHandler:
             error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         elif subscribed:
             error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
+        return self._counted(error)
+
+    def _counted(self, error: ErrorCode) -> ErrorCode:
         if error is not ErrorCode.NONE:
             self._probe.count_error(error.name.lower())
         return error

@@ -1,17 +1,21 @@
 """OffsetFetch (key 9): the committed offsets of groups, in given partitions or in all.
 
-A partition without a committed offset gets offset -1 and no error, in an unknown group as well. Version 10 names topics
-by id: an unknown id is UNKNOWN_TOPIC_ID, and offsets committed to an earlier topic of the same name are left out. If
-all topics of a group are requested by id, deleted topics are left out. COORDINATOR_LOAD_IN_PROGRESS is an error of the
-group and, in old versions, of each partition. A request that requires stable offsets gets UNSTABLE_OFFSET_COMMIT for a
-partition with an offset of an open transaction; if all topics are requested, for those that have a committed one, too.
+The client may DESCRIBE the group (GROUP_AUTHORIZATION_FAILED for the group) and each topic (TOPIC_AUTHORIZATION_FAILED
+for its partitions; topics that were not named are left out). A partition without a committed offset gets offset -1 and
+no error, in an unknown group as well. Version 10 names topics by id: an unknown id is UNKNOWN_TOPIC_ID, and offsets
+committed to an earlier topic of the same name are left out. If all topics of a group are requested by id, deleted
+topics are left out. COORDINATOR_LOAD_IN_PROGRESS is an error of the group and, in old versions, of each partition. A
+request that requires stable offsets gets UNSTABLE_OFFSET_COMMIT for a partition with an offset of an open transaction;
+if all topics are requested, for those that have a committed one, too.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from barnabas.broker.handlers.authorization import denied_names, ensure_allowed
 from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.groups.offset_fetch import (
     OffsetFetchGroup,
     OffsetFetchGroupResult,
@@ -22,6 +26,7 @@ from barnabas.protocol.messages.groups.offset_fetch import (
     OffsetFetchTopicResult,
     refuse_fetch,
 )
+from barnabas.protocol.messages.security.resources import Operation, ResourceType
 from barnabas.protocol.uuids import ZERO_UUID
 
 if TYPE_CHECKING:
@@ -64,12 +69,18 @@ class OffsetFetchHandler:
     def __call__(self, session: Session, request: OffsetFetchRequest) -> OffsetFetchResponse:
         """Answer one OffsetFetch request as the module docstring specifies."""
         return OffsetFetchResponse(
-            [self._group(each, by_id=request.by_id, require_stable=request.require_stable) for each in request.groups]
+            [
+                self._group(session, each, by_id=request.by_id, require_stable=request.require_stable)
+                for each in request.groups
+            ]
         )
 
-    def _group(self, group: OffsetFetchGroup, *, by_id: bool, require_stable: bool) -> OffsetFetchGroupResult:
+    def _group(
+        self, session: Session, group: OffsetFetchGroup, *, by_id: bool, require_stable: bool
+    ) -> OffsetFetchGroupResult:
         group_id = group.group_id
         try:
+            ensure_allowed(session, Operation.DESCRIBE, ResourceType.GROUP, group_id, ApiKey.OFFSET_FETCH)
             self._log.ensure_loaded(group_id)
             registered = self._registry.get(group_id)
             if registered is not None:
@@ -80,12 +91,24 @@ class OffsetFetchHandler:
         unstable = self._offsets.pending.of(group_id) if require_stable else ()
         offsets = _FetchedOffsets(self._offsets.committed.of(group_id), unstable)
         if group.topics is None:
-            return OffsetFetchGroupResult(group_id, self._all(offsets, by_id=by_id))
-        return OffsetFetchGroupResult(group_id, [self._topic(each, offsets) for each in group.topics])
+            names = [name for name, _ in offsets.committed]
+            denied = denied_names(session, Operation.DESCRIBE, ResourceType.TOPIC, names, ApiKey.OFFSET_FETCH)
+            return OffsetFetchGroupResult(group_id, self._all(offsets, denied, by_id=by_id))
+        denied = frozenset()
+        if session.access is not None:
+            named = (self._name_of(each) for each in group.topics)
+            names = [name for name in named if name is not None]
+            denied = denied_names(session, Operation.DESCRIBE, ResourceType.TOPIC, names, ApiKey.OFFSET_FETCH)
+        return OffsetFetchGroupResult(group_id, [self._topic(each, offsets, denied) for each in group.topics])
 
-    def _all(self, offsets: _FetchedOffsets, *, by_id: bool) -> list[OffsetFetchTopicResult]:
+    def _name_of(self, topic: OffsetFetchTopic) -> str | None:
+        return topic.name if topic.topic_id is None else self._store.image.names.get(topic.topic_id)
+
+    def _all(self, offsets: _FetchedOffsets, denied: frozenset[str], *, by_id: bool) -> list[OffsetFetchTopicResult]:
         topics: dict[str, list[OffsetFetchPartitionResult]] = {}
         for name, number in offsets.committed:
+            if name in denied:
+                continue
             topics.setdefault(name, []).append(self._partition(name, number, offsets, None))
         if not by_id:
             return [OffsetFetchTopicResult(name, results) for name, results in topics.items()]
@@ -96,14 +119,15 @@ class OffsetFetchHandler:
             if name in known
         ]
 
-    def _topic(self, topic: OffsetFetchTopic, offsets: _FetchedOffsets) -> OffsetFetchTopicResult:
-        name: str | None = topic.name
-        if topic.topic_id is not None:
-            name = self._store.image.names.get(topic.topic_id)
-        if name is None:
-            self._probe.count_error(ErrorCode.UNKNOWN_TOPIC_ID.name.lower())
-            unknown = [OffsetFetchPartitionResult(each, ErrorCode.UNKNOWN_TOPIC_ID) for each in topic.partitions]
-            return OffsetFetchTopicResult(topic.name, unknown, topic.topic_id)
+    def _topic(
+        self, topic: OffsetFetchTopic, offsets: _FetchedOffsets, denied: frozenset[str]
+    ) -> OffsetFetchTopicResult:
+        name = self._name_of(topic)
+        if name is None or name in denied:
+            code = ErrorCode.UNKNOWN_TOPIC_ID if name is None else ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            self._probe.count_error(code.name.lower())
+            refused = [OffsetFetchPartitionResult(each, code) for each in topic.partitions]
+            return OffsetFetchTopicResult(topic.name, refused, topic.topic_id)
         results = [self._partition(name, number, offsets, topic.topic_id) for number in topic.partitions]
         return OffsetFetchTopicResult(topic.name, results, topic.topic_id)
 

@@ -2,7 +2,8 @@
 
 All topics, or the listed ones. A page begins at the request's cursor; if it ends before the last partition, the
 response's cursor is where the next page begins. INVALID_REQUEST for a cursor whose topic is not among the listed ones
-or whose partition is negative. Per listed topic: UNKNOWN_TOPIC_OR_PARTITION, or INVALID_TOPIC_EXCEPTION for an illegal
+or whose partition is negative. Per listed topic: TOPIC_AUTHORIZATION_FAILED if the client may not DESCRIBE it,
+after the other rows (unlisted, it is left out); UNKNOWN_TOPIC_OR_PARTITION, or INVALID_TOPIC_EXCEPTION for an illegal
 name. Creates no topic. Source: Kafka's DescribeTopicPartitionsRequestHandler, KRaftMetadataCache.
 """
 
@@ -10,9 +11,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from barnabas.broker.handlers.authorization import denial, is_allowed, topic_operations
 from barnabas.broker.handlers.topics.described_topics import describe_partition, unknown_topic
 from barnabas.protocol.errors import BrokerError, ErrorCode
-from barnabas.protocol.messages.authorized_operations import TOPIC_OPERATIONS
+from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.security.resources import Operation, ResourceType
 from barnabas.protocol.messages.topics.describe_topic_partitions import (
     Cursor,
     DescribeTopicPartitionsRequest,
@@ -46,24 +49,30 @@ class DescribeTopicPartitionsHandler:
         names = sorted({name for name in request.topics or topics if name >= first})
         if cursor is not None:
             _ensure_possible(cursor, request)
+        names, denied = _split(session, names, named=bool(request.topics))
         room = max(min(PARTITION_LIMIT, request.partition_limit), 1)
         described: list[TopicMetadata] = []
         for name in names:
             if room == 0:
-                return DescribeTopicPartitionsResponse(described, Cursor(name, 0))
+                return DescribeTopicPartitionsResponse([*described, *denied], Cursor(name, 0))
             topic = topics.get(name)
             if topic is None:
-                described.append(unknown_topic(name))
+                described.append(self._unknown(session, name))
                 continue
             start = cursor.partition if cursor is not None and name == cursor.topic else 0
             numbers = [number for number in sorted(topic.partitions) if number >= start]
-            described.append(self._describe(topic, numbers[:room]))
+            described.append(self._describe(session, topic, numbers[:room]))
             if len(numbers) > room:
-                return DescribeTopicPartitionsResponse(described, Cursor(name, numbers[room]))
+                return DescribeTopicPartitionsResponse([*described, *denied], Cursor(name, numbers[room]))
             room -= len(numbers)
-        return DescribeTopicPartitionsResponse(described)
+        return DescribeTopicPartitionsResponse([*described, *denied])
 
-    def _describe(self, topic: TopicImage, numbers: list[int]) -> TopicMetadata:
+    def _unknown(self, session: Session, name: str) -> TopicMetadata:
+        unknown = unknown_topic(name)
+        unknown.authorized_operations = topic_operations(session, name)
+        return unknown
+
+    def _describe(self, session: Session, topic: TopicImage, numbers: list[int]) -> TopicMetadata:
         return TopicMetadata(
             topic.name,
             ErrorCode.NONE,
@@ -75,8 +84,22 @@ class DescribeTopicPartitionsHandler:
                 for number in numbers
             ),
             is_internal(topic.name),
-            TOPIC_OPERATIONS,
+            topic_operations(session, topic.name),
         )
+
+
+def _split(session: Session, names: list[str], *, named: bool) -> tuple[list[str], list[TopicMetadata]]:
+    """Return the topics that the client may describe, and refusals of the other ones if it named them."""
+    if session.access is None:
+        return names, []
+    error = denial(ResourceType.TOPIC).code
+    allowed, denied = [], []
+    for name in names:
+        if is_allowed(session, Operation.DESCRIBE, ResourceType.TOPIC, name, ApiKey.DESCRIBE_TOPIC_PARTITIONS):
+            allowed.append(name)
+        elif named:
+            denied.append(TopicMetadata(name, error))
+    return allowed, denied
 
 
 def _ensure_possible(cursor: Cursor, request: DescribeTopicPartitionsRequest) -> None:

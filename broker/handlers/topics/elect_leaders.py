@@ -1,17 +1,21 @@
 """ElectLeaders (key 43): never changes a leader, because each partition has one replica.
 
-A served partition needs no election (ELECTION_NOT_NEEDED) of either type. One whose log directory is offline has no
-other replica: PREFERRED_LEADER_NOT_AVAILABLE or ELIGIBLE_LEADERS_NOT_AVAILABLE, by the election type. An unknown
-partition is UNKNOWN_TOPIC_OR_PARTITION. A request for all partitions is answered, as in Kafka, with a row for every
-topic that lists only the partitions without a leader. INVALID_REQUEST for an unknown election type.
+CLUSTER_AUTHORIZATION_FAILED if the client may not ALTER the cluster. A served partition needs no election
+(ELECTION_NOT_NEEDED) of either type. One whose log directory is offline has no other replica:
+PREFERRED_LEADER_NOT_AVAILABLE or ELIGIBLE_LEADERS_NOT_AVAILABLE, by the election type. An unknown partition is
+UNKNOWN_TOPIC_OR_PARTITION. A request for all partitions is answered, as in Kafka, with a row for every topic that lists
+only the partitions without a leader. INVALID_REQUEST for an unknown election type.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from barnabas.broker.handlers.authorization import ensure_cluster_allowed
 from barnabas.broker.printable import printable
 from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.security.resources import Operation
 from barnabas.protocol.messages.topics.elect_leaders import (
     PREFERRED,
     UNCLEAN,
@@ -43,6 +47,7 @@ class ElectLeadersHandler:
 
     def __call__(self, session: Session, request: ElectLeadersRequest) -> ElectLeadersResponse:
         """Answer one ElectLeaders request as the module docstring specifies."""
+        ensure_cluster_allowed(session, Operation.ALTER, ApiKey.ELECT_LEADERS)
         no_leader = _NO_LEADER.get(request.election_type)
         if no_leader is None and (request.topics is None or request.topics):
             raise BrokerError(ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")

@@ -1,15 +1,17 @@
 """DescribeLogDirs (key 35): every configured log directory with its partitions, all or the listed ones.
 
-An offline directory is answered KAFKA_STORAGE_ERROR, without partitions. A partition that is being moved is listed
-twice: in its directory, and as `is_future` in the target, with the number of offsets that the copy lacks. The metadata
-log is not listed, as in Kafka. Sizes are those of the segments' batches.
+CLUSTER_AUTHORIZATION_FAILED if the client may not DESCRIBE the cluster. An offline directory is answered
+KAFKA_STORAGE_ERROR, without partitions. A partition that is being moved is listed twice: in its directory, and as
+`is_future` in the target, with the number of offsets that the copy lacks. The metadata log is not listed, as in Kafka.
+Sizes are those of the segments' batches.
 
-AlterReplicaLogDirs (key 34): move partitions to another log directory of this broker. Order of checks per partition:
-the name of its -future directory fits a file system (INVALID_TOPIC_EXCEPTION); the path is in log.dirs
-(LOG_DIR_NOT_FOUND) and online (KAFKA_STORAGE_ERROR); the partition exists (UNKNOWN_TOPIC_OR_PARTITION, or
-KAFKA_STORAGE_ERROR if its directory is offline). The partition's current directory changes nothing, or cancels its
-move; a third directory replaces the move; while any directory is offline no move begins (KAFKA_STORAGE_ERROR). NONE
-means that the move has begun: DescribeLogDirs shows its end.
+AlterReplicaLogDirs (key 34): move partitions to another log directory of this broker. CLUSTER_AUTHORIZATION_FAILED for
+every partition if the client may not ALTER the cluster. Order of checks per partition: the name of its -future
+directory fits a file system (INVALID_TOPIC_EXCEPTION); the path is in log.dirs (LOG_DIR_NOT_FOUND) and online
+(KAFKA_STORAGE_ERROR); the partition exists (UNKNOWN_TOPIC_OR_PARTITION, or KAFKA_STORAGE_ERROR if its directory is
+offline). The partition's current directory changes nothing, or cancels its move; a third directory replaces the move;
+while any directory is offline no move begins (KAFKA_STORAGE_ERROR). NONE means that the move has begun: DescribeLogDirs
+shows its end.
 
 Differs from Kafka: a target for a partition that does not exist yet is not remembered; a path may be relative or end in
 a slash, since it is compared as a path.
@@ -22,8 +24,11 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from barnabas.broker.handlers.authorization import ensure_cluster_allowed
 from barnabas.broker.storage.files.partition_directory import MAX_NAME_BYTES, future_directory_name
 from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.security.resources import Operation
 from barnabas.protocol.messages.topics.log_dirs import (
     NO_OFFSET_LAG,
     UNKNOWN_BYTES,
@@ -60,6 +65,7 @@ class DescribeLogDirsHandler:
 
     async def __call__(self, session: Session, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
         """Answer one DescribeLogDirs request as the module docstring specifies."""
+        ensure_cluster_allowed(session, Operation.DESCRIBE, ApiKey.DESCRIBE_LOG_DIRS)
         return await asyncio.get_running_loop().run_in_executor(self._blocking_io, self._answer, request)
 
     def _answer(self, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
@@ -127,6 +133,7 @@ class AlterReplicaLogDirsHandler:
 
     async def __call__(self, session: Session, request: AlterReplicaLogDirsRequest) -> AlterReplicaLogDirsResponse:
         """Answer one AlterReplicaLogDirs request as the module docstring specifies."""
+        ensure_cluster_allowed(session, Operation.ALTER, ApiKey.ALTER_REPLICA_LOG_DIRS)
         return await asyncio.get_running_loop().run_in_executor(self._blocking_io, self._answer, request)
 
     def _answer(self, request: AlterReplicaLogDirsRequest) -> AlterReplicaLogDirsResponse:

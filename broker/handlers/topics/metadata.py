@@ -1,5 +1,9 @@
 """Metadata (key 3): this broker's address on the client's listener, topics, their partitions and leaders.
 
+A topic that the client may not DESCRIBE is TOPIC_AUTHORIZATION_FAILED, with its name or its id, whichever was given,
+and nothing else; if all are listed, it is left out. A missing topic that would be created needs CREATE on the cluster
+or on it, else it is TOPIC_AUTHORIZATION_FAILED too.
+
 `topics` None lists all of them, an empty list none. An unknown topic is answered UNKNOWN_TOPIC_OR_PARTITION, or created
 with the broker's defaults if the client allows it and auto.create.topics.enable is true; an illegal name is
 INVALID_TOPIC_EXCEPTION. With topic ids instead of names, an unknown one is UNKNOWN_TOPIC_ID, and nothing is created. A
@@ -9,20 +13,28 @@ times. A partition whose log directory is offline has this node as an offline re
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.broker.groups.log.offsets_topic import CONSUMER_OFFSETS
+from barnabas.broker.handlers.authorization import (
+    cluster_operations,
+    denied_names,
+    is_cluster_allowed,
+    topic_operations,
+)
 from barnabas.broker.handlers.topics.described_topics import describe_partition, unknown_topic
 from barnabas.broker.quotas.mutation import mutation_quota
 from barnabas.broker.transactions.topic import TRANSACTION_STATE
 from barnabas.protocol.errors import BrokerError, ErrorCode
-from barnabas.protocol.messages.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
+from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.authorized_operations import NOT_ASKED
+from barnabas.protocol.messages.security.resources import Operation, ResourceType
 from barnabas.protocol.messages.topics.metadata import MetadataRequest, MetadataResponse, TopicMetadata
 from barnabas.protocol.messages.topics.topics import CreateTopicsRequest, NewTopic
 from barnabas.protocol.topic_name import is_internal
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Mapping
 
     from barnabas.broker.live_config import LiveConfig
     from barnabas.broker.metadata.image import TopicImage
@@ -34,6 +46,17 @@ if TYPE_CHECKING:
 
 _ABOVE_QUOTA = ErrorCode.THROTTLING_QUOTA_EXCEEDED
 _COORDINATOR_TOPICS = (CONSUMER_OFFSETS, TRANSACTION_STATE)
+
+
+_WITHOUT_OPERATIONS = (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+
+
+class _Asked(NamedTuple):
+    """The topics to answer, by name; `denied` may not be described, `refused` are missing and were not created."""
+
+    names: list[str]
+    denied: frozenset[str] = frozenset()
+    refused: Mapping[str, ErrorCode] = {}
 
 
 class MetadataHandler:
@@ -63,20 +86,33 @@ class MetadataHandler:
     ) -> MetadataResponse | Coroutine[None, None, MetadataResponse]:
         """Describe the topics. Returns a coroutine if topics must be created first."""
         image = self._store.image
+        api = ApiKey.METADATA
         if request.topic_ids is not None:
-            return self._response(
-                session, request, [self._topic_by_id(each) for each in dict.fromkeys(request.topic_ids)]
-            )
+            ids = list(dict.fromkeys(request.topic_ids))
+            known = [image.names[each] for each in ids if each in image.names]
+            denied = denied_names(session, Operation.DESCRIBE, ResourceType.TOPIC, known, api)
+            return self._response(session, request, [self._topic_by_id(each, denied) for each in ids])
         if request.topics is None:
-            return self._answer(session, request, sorted(image.topics), {})
+            names = sorted(image.topics)
+            if session.access is not None:
+                may_describe = session.access.describe_topic
+                names = [name for name in names if may_describe[name]]
+            return self._answer(session, request, _Asked(names))
         names = list(dict.fromkeys(request.topics))
-        missing = [name for name in names if name not in image.topics]
+        denied = denied_names(session, Operation.DESCRIBE, ResourceType.TOPIC, names, api)
+        refused: dict[str, ErrorCode] = {}
+        missing = [name for name in names if name not in image.topics and name not in denied]
         if missing and request.allow_auto_creation and self._creates_topics:
-            return self._create_and_answer(session, request, names, missing)
-        return self._answer(session, request, names, {})
+            if not is_cluster_allowed(session, Operation.CREATE, api, log_denied=False):
+                kept = denied_names(session, Operation.CREATE, ResourceType.TOPIC, missing, api)
+                refused = dict.fromkeys(kept, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+                missing = [name for name in missing if name not in kept]
+            if missing:
+                return self._create_and_answer(session, request, _Asked(names, denied, refused), missing)
+        return self._answer(session, request, _Asked(names, denied, refused))
 
     async def _create_and_answer(
-        self, session: Session, request: MetadataRequest, names: list[str], missing: list[str]
+        self, session: Session, request: MetadataRequest, asked: _Asked, missing: list[str]
     ) -> MetadataResponse:
         try:
             created = await self._changes.create_topics(
@@ -84,11 +120,12 @@ class MetadataHandler:
                 mutation_quota(session, is_strict=True),
             )
         except BrokerError as error:
-            return self._answer(session, request, names, dict.fromkeys(missing, error.code))
+            refused = dict.fromkeys(missing, error.code)
+        else:
+            # A topic above the client's quota is unknown: the client asks again later.
+            refused = {result.name: result.error for result in created.topics if result.error is not _ABOVE_QUOTA}
         # A topic that another client created meanwhile is refused here, but it is in the image and answered from there.
-        # A topic above the client's quota is unknown: the client asks again later.
-        refused = {result.name: result.error for result in created.topics if result.error is not _ABOVE_QUOTA}
-        return self._answer(session, request, names, refused)
+        return self._answer(session, request, asked._replace(refused={**asked.refused, **refused}))
 
     def _new_topic(self, name: str) -> NewTopic:
         """Return the topic with the broker's defaults, or with the configs of a coordinator's topic."""
@@ -97,32 +134,40 @@ class MetadataHandler:
                 return topic.new_topic(self._config.broker)
         return NewTopic(name)
 
-    def _answer(
-        self, session: Session, request: MetadataRequest, names: list[str], refused: dict[str, ErrorCode]
-    ) -> MetadataResponse:
-        return self._response(session, request, [self._topic(name, refused.get(name)) for name in names])
+    def _answer(self, session: Session, request: MetadataRequest, asked: _Asked) -> MetadataResponse:
+        return self._response(session, request, [self._topic(name, asked) for name in asked.names])
 
     def _response(self, session: Session, request: MetadataRequest, topics: list[TopicMetadata]) -> MetadataResponse:
         if request.include_topic_operations:
             for topic in topics:
-                topic.authorized_operations = TOPIC_OPERATIONS
+                if topic.error not in _WITHOUT_OPERATIONS:
+                    topic.authorized_operations = topic_operations(session, topic.name)
         return MetadataResponse(
             cluster_id=self._store.cluster_id,
             brokers=[self._addresses.address_for(session)],
             topics=topics,
             controller_id=self._store.node_id,
-            authorized_operations=CLUSTER_OPERATIONS if request.include_cluster_operations else NOT_ASKED,
+            authorized_operations=cluster_operations(session, ApiKey.METADATA)
+            if request.include_cluster_operations
+            else NOT_ASKED,
         )
 
-    def _topic_by_id(self, topic_id: bytes) -> TopicMetadata:
+    def _topic_by_id(self, topic_id: bytes, denied: frozenset[str]) -> TopicMetadata:
         topic = self._store.image.topic_by_id(topic_id)
-        return TopicMetadata("", ErrorCode.UNKNOWN_TOPIC_ID, topic_id) if topic is None else self._known(topic)
+        if topic is None:
+            return TopicMetadata("", ErrorCode.UNKNOWN_TOPIC_ID, topic_id)
+        if topic.name in denied:
+            return TopicMetadata("", ErrorCode.TOPIC_AUTHORIZATION_FAILED, topic_id)
+        return self._known(topic)
 
-    def _topic(self, name: str, refused: ErrorCode | None) -> TopicMetadata:
+    def _topic(self, name: str, asked: _Asked) -> TopicMetadata:
+        if name in asked.denied:
+            return TopicMetadata(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         topic = self._store.image.topics.get(name)
         if topic is not None:
             return self._known(topic)
-        return unknown_topic(name) if refused is None else TopicMetadata(name, refused, is_internal=is_internal(name))
+        error = asked.refused.get(name)
+        return unknown_topic(name) if error is None else TopicMetadata(name, error, is_internal=is_internal(name))
 
     def _known(self, topic: TopicImage) -> TopicMetadata:
         name = topic.name

@@ -1,7 +1,9 @@
 """AddOffsetsToTxn (key 25): adds the group's partition of `__consumer_offsets` to a transaction.
 
-Checks and codes are those of AddPartitionsToTxn, for this one partition. Differs from Kafka: that partition need not
-exist yet, because the topic is created when the group's first offset is committed.
+The client may WRITE the transactional id (TRANSACTIONAL_ID_AUTHORIZATION_FAILED) and READ the group
+(GROUP_AUTHORIZATION_FAILED). The other checks and codes are those of AddPartitionsToTxn, for this one partition.
+Differs from Kafka: that partition need not exist yet, because the topic is created when the group's first offset is
+committed.
 """
 
 from __future__ import annotations
@@ -9,10 +11,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.broker.groups.log.offsets_topic import OFFSETS_TOPIC
+from barnabas.broker.handlers.authorization import ensure_allowed
 from barnabas.broker.handlers.transactions.counting import counted
 from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.transactions.checks import ProducerIdAndEpoch
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.security.resources import Operation, ResourceType
 from barnabas.protocol.messages.transactions.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 
 if TYPE_CHECKING:
@@ -37,6 +42,9 @@ class AddOffsetsToTxnHandler:
         self, session: Session, request: AddOffsetsToTxnRequest
     ) -> AddOffsetsToTxnResponse | Deferred[AddOffsetsToTxnResponse]:
         """Answer one AddOffsetsToTxn request as the module docstring specifies."""
+        api = ApiKey.ADD_OFFSETS_TO_TXN
+        ensure_allowed(session, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id, api)
+        ensure_allowed(session, Operation.READ, ResourceType.GROUP, request.group_id, api)
         answer: Deferred[AddOffsetsToTxnResponse] = Deferred()
         producer = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
         partition = (OFFSETS_TOPIC, self._offsets_partition_of(request.group_id))

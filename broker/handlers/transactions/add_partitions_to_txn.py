@@ -1,20 +1,26 @@
 """AddPartitionsToTxn (key 24): partitions that a transaction is about to write, or that are verified to belong to it.
 
-Order of checks for each transaction: all partitions exist (UNKNOWN_TOPIC_OR_PARTITION, and OPERATION_NOT_ATTEMPTED for
-the transaction's other partitions); the transactional id is not empty (INVALID_REQUEST); its partition is loaded
-(COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE); the last transaction's end is complete
-(CONCURRENT_TRANSACTIONS); the id and its producer id are known (INVALID_PRODUCER_ID_MAPPING); the epoch is current
-(PRODUCER_FENCED). A partition that is verified and not part of the transaction gets TRANSACTION_ABORTABLE.
+Version 4 and later are sent by brokers: CLUSTER_AUTHORIZATION_FAILED for the whole request without CLUSTER_ACTION on
+the cluster. Order of checks for each transaction: the client may WRITE the transactional id
+(TRANSACTIONAL_ID_AUTHORIZATION_FAILED for all partitions); it may WRITE the topics, of which none is internal
+(TOPIC_AUTHORIZATION_FAILED); all partitions exist (UNKNOWN_TOPIC_OR_PARTITION; either failure is
+OPERATION_NOT_ATTEMPTED for the transaction's other partitions); the transactional id is not empty (INVALID_REQUEST);
+its partition is loaded (COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE); the last transaction's end is
+complete (CONCURRENT_TRANSACTIONS); the id and its producer id are known (INVALID_PRODUCER_ID_MAPPING); the epoch is
+current (PRODUCER_FENCED). A partition that is verified and not part of the transaction gets TRANSACTION_ABORTABLE.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.broker.handlers.authorization import denied_names, ensure_cluster_allowed, is_allowed
 from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.transactions.checks import ProducerIdAndEpoch
 from barnabas.broker.transactions.metadata import EPOCH_PER_TRANSACTION, PartitionKey
 from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.security.resources import Operation, ResourceType
 from barnabas.protocol.messages.transactions.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
@@ -24,9 +30,10 @@ from barnabas.protocol.messages.transactions.add_partitions_to_txn import (
     TxnTopicResult,
     refuse_transaction,
 )
+from barnabas.protocol.topic_name import is_internal
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Mapping
 
     from barnabas.broker.metadata.view import MetadataView
     from barnabas.broker.network.session import Session
@@ -44,6 +51,8 @@ class AddPartitionsToTxnHandler:
 
     def __call__(self, session: Session, request: AddPartitionsToTxnRequest) -> Deferred[AddPartitionsToTxnResponse]:
         """Answer one AddPartitionsToTxn request as the module docstring specifies."""
+        if request.is_batched:
+            ensure_cluster_allowed(session, Operation.CLUSTER_ACTION, ApiKey.ADD_PARTITIONS_TO_TXN)
         answer: Deferred[AddPartitionsToTxnResponse] = Deferred()
         results: list[TxnResult | None] = [None] * len(request.transactions)
         left = len(results) + 1
@@ -58,25 +67,26 @@ class AddPartitionsToTxnHandler:
                 answer.resolve(AddPartitionsToTxnResponse([each for each in results if each is not None]))
 
         for position, transaction in enumerate(request.transactions):
-            self._serve(transaction, is_batched=request.is_batched).then(
+            self._serve(session, transaction, is_batched=request.is_batched).then(
                 lambda result, position=position: ended(position, result)  # type: ignore[misc]
             )
         ended(-1, None)
         return answer
 
-    def _serve(self, transaction: TxnPartitions, *, is_batched: bool) -> Deferred[TxnResult]:
+    def _serve(self, session: Session, transaction: TxnPartitions, *, is_batched: bool) -> Deferred[TxnResult]:
         answer: Deferred[TxnResult] = Deferred()
         partitions = [(topic.name, number) for topic in transaction.topics for number in topic.partitions]
-        unknown = {partition for partition in partitions if not self._exists(partition)}
-        if unknown:
-            answer.resolve(
-                _results(
-                    transaction,
-                    unknown,
-                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                    others=ErrorCode.OPERATION_NOT_ATTEMPTED,
-                )
-            )
+        denied: frozenset[str] = frozenset()
+        if not is_batched:
+            api, kind = ApiKey.ADD_PARTITIONS_TO_TXN, ResourceType.TRANSACTIONAL_ID
+            if not is_allowed(session, Operation.WRITE, kind, transaction.transactional_id, api):
+                answer.resolve(refuse_transaction(transaction, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
+                return answer
+            denied = _denied_topics(session, transaction)
+        failed = {each: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION for each in partitions if not self._exists(each)}
+        failed.update((each, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for each in partitions if each[0] in denied)
+        if failed:
+            answer.resolve(_results(transaction, failed, others=ErrorCode.OPERATION_NOT_ATTEMPTED))
             return answer
         producer = ProducerIdAndEpoch(transaction.producer_id, transaction.producer_epoch)
         if transaction.verify_only:
@@ -97,7 +107,7 @@ class AddPartitionsToTxnHandler:
             missing = self._transactions.missing_partitions(transaction.transactional_id, producer, partitions)
         except BrokerError as error:
             return refuse_transaction(transaction, error.code)
-        return _results(transaction, missing, ErrorCode.TRANSACTION_ABORTABLE, others=ErrorCode.NONE)
+        return _results(transaction, dict.fromkeys(missing, ErrorCode.TRANSACTION_ABORTABLE), others=ErrorCode.NONE)
 
     def _count(self, result: TxnResult) -> None:
         for topic in result.topics:
@@ -110,19 +120,22 @@ class AddPartitionsToTxnHandler:
         return topic is not None and partition[1] in topic.partitions
 
 
-def _results(
-    transaction: TxnPartitions, partitions: Collection[PartitionKey], code: ErrorCode, *, others: ErrorCode
-) -> TxnResult:
-    """Return a result with `code` for `partitions` and `others` for the rest."""
+def _denied_topics(session: Session, transaction: TxnPartitions) -> frozenset[str]:
+    """Return the topics that the client may not write: internal ones too, as in Kafka, also without an authorizer."""
+    names = {topic.name for topic in transaction.topics}
+    internal = {name for name in names if is_internal(name)}
+    api = ApiKey.ADD_PARTITIONS_TO_TXN
+    return denied_names(session, Operation.WRITE, ResourceType.TOPIC, sorted(names - internal), api) | internal
+
+
+def _results(transaction: TxnPartitions, failed: Mapping[PartitionKey, ErrorCode], *, others: ErrorCode) -> TxnResult:
+    """Return a result with the codes of `failed` partitions, and `others` for the rest."""
     return TxnResult(
         transaction.transactional_id,
         [
             TxnTopicResult(
                 topic.name,
-                [
-                    TxnPartitionResult(number, code if (topic.name, number) in partitions else others)
-                    for number in topic.partitions
-                ],
+                [TxnPartitionResult(number, failed.get((topic.name, number), others)) for number in topic.partitions],
             )
             for topic in transaction.topics
         ],

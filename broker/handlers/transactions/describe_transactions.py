@@ -1,15 +1,19 @@
 """DescribeTransactions (key 65): the state of transactional ids, with the partitions of their transactions.
 
-INVALID_REQUEST for an empty id; COORDINATOR_LOAD_IN_PROGRESS while its partition is loaded, COORDINATOR_NOT_AVAILABLE
-if that failed; TRANSACTIONAL_ID_NOT_FOUND for an unknown one.
+TRANSACTIONAL_ID_AUTHORIZATION_FAILED for an id that the client may not DESCRIBE; INVALID_REQUEST for an empty id;
+COORDINATOR_LOAD_IN_PROGRESS while its partition is loaded, COORDINATOR_NOT_AVAILABLE if that failed;
+TRANSACTIONAL_ID_NOT_FOUND for an unknown one. Topics that the client may not DESCRIBE are left out.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.broker.handlers.authorization import ensure_allowed, is_allowed
 from barnabas.broker.transactions.metadata import by_topic
 from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.security.resources import Operation, ResourceType
 from barnabas.protocol.messages.transactions.add_partitions_to_txn import TxnTopic
 from barnabas.protocol.messages.transactions.describe_transactions import (
     DescribeTransactionsRequest,
@@ -35,13 +39,20 @@ class DescribeTransactionsHandler:
         found = []
         for transactional_id in request.transactional_ids:
             try:
-                found.append(self._describe(transactional_id))
+                ensure_allowed(
+                    session,
+                    Operation.DESCRIBE,
+                    ResourceType.TRANSACTIONAL_ID,
+                    transactional_id,
+                    ApiKey.DESCRIBE_TRANSACTIONS,
+                )
+                found.append(self._describe(session, transactional_id))
             except BrokerError as error:
                 self._probe.count_error(error.code.name.lower())
                 found.append(TransactionDescription(transactional_id, error.code))
         return DescribeTransactionsResponse(found)
 
-    def _describe(self, transactional_id: str) -> TransactionDescription:
+    def _describe(self, session: Session, transactional_id: str) -> TransactionDescription:
         if not transactional_id:
             raise BrokerError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
         self._log.coordinator_log.ensure_loaded(transactional_id)
@@ -56,5 +67,9 @@ class DescribeTransactionsHandler:
             metadata.start_ms,
             metadata.producer_id,
             metadata.producer_epoch,
-            [TxnTopic(topic, numbers) for topic, numbers in by_topic(metadata.partitions)],
+            [
+                TxnTopic(topic, numbers)
+                for topic, numbers in by_topic(metadata.partitions)
+                if is_allowed(session, Operation.DESCRIBE, ResourceType.TOPIC, topic, ApiKey.DESCRIBE_TRANSACTIONS)
+            ],
         )

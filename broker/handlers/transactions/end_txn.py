@@ -1,7 +1,8 @@
 """EndTxn (key 26): commits or aborts a transaction.
 
-Order of checks, all by the transaction's state machine: the transactional id is not empty (INVALID_REQUEST); its
-partition is loaded (COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE); the id and its producer id are known
+Order of checks: the client may WRITE the transactional id (TRANSACTIONAL_ID_AUTHORIZATION_FAILED). Then, all by the
+transaction's state machine: the transactional id is not empty (INVALID_REQUEST); its partition is loaded
+(COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE); the id and its producer id are known
 (INVALID_PRODUCER_ID_MAPPING); the epoch is current, or that of a repeated request (PRODUCER_FENCED); the last
 transaction's end is complete (CONCURRENT_TRANSACTIONS); the state permits the outcome (INVALID_TXN_STATE).
 
@@ -13,7 +14,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.broker.handlers.authorization import ensure_allowed
 from barnabas.broker.handlers.transactions.counting import counted
+from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.security.resources import Operation, ResourceType
 
 if TYPE_CHECKING:
     from barnabas.broker.network.deferred import Deferred
@@ -32,4 +36,7 @@ class EndTxnHandler:
 
     def __call__(self, session: Session, request: EndTxnRequest) -> EndTxnResponse | Deferred[EndTxnResponse]:
         """Answer one EndTxn request as the module docstring specifies; a Deferred only while a flush is due."""
+        ensure_allowed(
+            session, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id, ApiKey.END_TXN
+        )
         return counted(self._transactions.end(request), self._probe)

@@ -1,4 +1,4 @@
-"""ListTransactions (key 66): transactional ids that pass the filters, and the states of their transactions.
+"""ListTransactions (key 66): the transactional ids that the client may DESCRIBE and that pass the filters.
 
 COORDINATOR_LOAD_IN_PROGRESS while any partition of `__transaction_state` is loaded; INVALID_REGULAR_EXPRESSION for a
 pattern that RE2 does not accept. Unknown names of states are answered as they are.
@@ -9,7 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.broker.groups.expressions.topic_regex import topic_regex
+from barnabas.broker.handlers.authorization import is_allowed
 from barnabas.broker.transactions.state import STATES_BY_LABEL
+from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.security.resources import Operation, ResourceType
 from barnabas.protocol.messages.transactions.list_transactions import (
     ListTransactionsRequest,
     ListTransactionsResponse,
@@ -43,5 +46,12 @@ class ListTransactionsHandler:
             and (not request.states or metadata.state in states)
             and (request.duration_ms < 0 or now_ms - metadata.start_ms > request.duration_ms)
             and (pattern is None or pattern.matches(transactional_id))
+            and is_allowed(
+                session,
+                Operation.DESCRIBE,
+                ResourceType.TRANSACTIONAL_ID,
+                transactional_id,
+                ApiKey.LIST_TRANSACTIONS,
+            )
         ]
         return ListTransactionsResponse(listed, [name for name in request.states if name not in STATES_BY_LABEL])

@@ -1,11 +1,13 @@
 """TxnOffsetCommit (key 28): offsets of a group that take effect when the transaction commits.
 
-The order of the checks, as in Kafka: each partition exists (UNKNOWN_TOPIC_OR_PARTITION for it alone); the group id is
-not empty (INVALID_GROUP_ID); the producer's open transaction includes the group's partition of `__consumer_offsets`,
+The order of the checks, as in Kafka: the client may WRITE the transactional id and READ the group
+(TRANSACTIONAL_ID_AUTHORIZATION_FAILED, GROUP_AUTHORIZATION_FAILED for every partition), and READ each topic
+(TOPIC_AUTHORIZATION_FAILED for it alone); each partition exists (UNKNOWN_TOPIC_OR_PARTITION for it alone); the group id
+is not empty (INVALID_GROUP_ID); the producer's open transaction includes the group's partition of `__consumer_offsets`,
 to which version 5 adds it (errors of TransactionCoordinator.admit); then those of `groups.offsets.transactional`. An
 error of the whole request is the error of every partition that exists. An offset answered without an error is in
-`__consumer_offsets`, as durable as its flush settings demand, and pending until the transaction ends.
-Source: Kafka's KafkaApis.handleTxnOffsetCommitRequest, GroupCoordinatorService.commitTransactionalOffsets.
+`__consumer_offsets`, as durable as its flush settings demand, and pending until the transaction ends. Source: Kafka's
+KafkaApis.handleTxnOffsetCommitRequest, GroupCoordinatorService.commitTransactionalOffsets.
 """
 
 from __future__ import annotations
@@ -14,9 +16,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from barnabas.broker.groups.log.offsets_topic import OFFSETS_TOPIC
-from barnabas.broker.groups.offsets.checks import AcceptedPartition, accept_partitions
+from barnabas.broker.groups.offsets.checks import AcceptedPartition, accept_partitions, topic_names
+from barnabas.broker.handlers.authorization import denied_names, ensure_allowed
 from barnabas.broker.network.deferred import Deferred
 from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.security.resources import Operation, ResourceType
 from barnabas.protocol.messages.transactions.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
 if TYPE_CHECKING:
@@ -42,7 +47,14 @@ class TxnOffsetCommitHandler:
         self, session: Session, request: TxnOffsetCommitRequest
     ) -> TxnOffsetCommitResponse | Deferred[TxnOffsetCommitResponse]:
         """Answer one TxnOffsetCommit request as the module docstring specifies."""
-        topics, accepted = accept_partitions(self._store.image, request.topics)
+        api = ApiKey.TXN_OFFSET_COMMIT
+        ensure_allowed(session, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id, api)
+        ensure_allowed(session, Operation.READ, ResourceType.GROUP, request.group_id, api)
+        denied: frozenset[str] = frozenset()
+        if session.access is not None:
+            names = topic_names(self._store.image, request.topics)
+            denied = denied_names(session, Operation.READ, ResourceType.TOPIC, names, api)
+        topics, accepted = accept_partitions(self._store.image, request.topics, denied)
         answer: Deferred[TxnOffsetCommitResponse] = Deferred()
 
         def done(error: BrokerError | None) -> None:

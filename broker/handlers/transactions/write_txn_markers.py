@@ -1,6 +1,7 @@
 """WriteTxnMarkers (key 27): writes end markers, for administrators that end hanging transactions.
 
-Each marker is written to each of its partitions for itself: UNKNOWN_TOPIC_OR_PARTITION for a partition that does not
+CLUSTER_AUTHORIZATION_FAILED unless the client may ALTER the cluster or do CLUSTER_ACTION on it. Each marker is written
+to each of its partitions for itself: UNKNOWN_TOPIC_OR_PARTITION for a partition that does not
 exist or whose log directory is offline; INVALID_PRODUCER_EPOCH below the producer's epoch, with transaction version 2
 also at it; TRANSACTION_COORDINATOR_FENCED for a coordinator epoch below that of the producer's last marker;
 NOT_LEADER_OR_FOLLOWER for a partition of `__consumer_offsets` that is being loaded. Transactions that a coordinator
@@ -12,10 +13,13 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
+from barnabas.broker.handlers.authorization import ensure_cluster_allowed, is_cluster_allowed
 from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.printable import printable
 from barnabas.broker.storage.log.append import TransactionEnd
 from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.security.resources import Operation
 from barnabas.protocol.messages.transactions.add_partitions_to_txn import TxnPartitionResult, TxnTopicResult
 from barnabas.protocol.messages.transactions.write_txn_markers import (
     TxnMarker,
@@ -52,6 +56,9 @@ class WriteTxnMarkersHandler:
         self, session: Session, request: WriteTxnMarkersRequest
     ) -> WriteTxnMarkersResponse | Deferred[WriteTxnMarkersResponse]:
         """Answer one WriteTxnMarkers request as the module docstring specifies."""
+        api = ApiKey.WRITE_TXN_MARKERS
+        if not is_cluster_allowed(session, Operation.ALTER, api, log_denied=False):
+            ensure_cluster_allowed(session, Operation.CLUSTER_ACTION, api)
         waits: list[tuple[TxnPartitionResult, Appended]] = []
         response = WriteTxnMarkersResponse([self._write(session, marker, waits) for marker in request.markers])
         if not waits:

@@ -24,6 +24,7 @@ from barnabas.protocol.kafka.schema import (
     Computed,
     Message,
     Struct,
+    Tagged,
     rows,
     since,
 )
@@ -70,6 +71,7 @@ _TOPIC = Struct(
     partitions=since(5, INT32),
     replication_factor=since(5, INT16),
     configs=since(5, Computed(Array(_CONFIG, nullable_from=0), _sorted_configs)),
+    config_error=since(5, Tagged(INT16, tag=0, default=ErrorCode.NONE)),
 )
 RESPONSE = Message(5, throttle_ms=NO_THROTTLE, topics=Array(_TOPIC))
 

@@ -91,7 +91,8 @@ class TopicResult:
     """One topic's result. `topic_id` and `partitions` are those of a created or deleted topic.
 
     With `error` NONE, `message` may be a warning (a topic that Apache Kafka 4.x would refuse to open). `name` is "" for
-    an unknown id. `replication_factor` and `configs` are those of a created topic, if requested.
+    an unknown id. `replication_factor` and `configs` are those of a created topic, if requested; `config_error` is why
+    they are left out.
     """
 
     name: str
@@ -101,6 +102,7 @@ class TopicResult:
     partitions: int = -1
     replication_factor: int = -1
     configs: Sequence[ConfigEntry] | None = None
+    config_error: ErrorCode = ErrorCode.NONE
 
 
 @dataclass(slots=True)

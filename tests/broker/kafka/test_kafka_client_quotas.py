@@ -10,6 +10,8 @@ import pytest
 from barnabas.broker.handlers.cluster.describe_client_quotas import DescribeClientQuotasHandler
 from barnabas.broker.metadata.image import MetadataImage
 from barnabas.broker.metadata.image_builder import ImageBuilder
+from barnabas.broker.network.session import Session
+from barnabas.config.listeners import Listener
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.cluster.describe_client_quotas import DescribeClientQuotasRequest, QuotaFilter
 from tests.support.daemon import Daemon
@@ -33,7 +35,7 @@ def described(*filters: tuple[str, int, str | None], strict: bool = False) -> li
         builder.apply(record)
     store = SimpleNamespace(image=builder.build())
     request = DescribeClientQuotasRequest([QuotaFilter(*each) for each in filters], strict)
-    answer = DescribeClientQuotasHandler(cast(Any, store))(cast(Any, None), request)
+    answer = DescribeClientQuotasHandler(cast(Any, store))(Session(Listener("PLAINTEXT", "127.0.0.1", 0)), request)
     return [(dict(each.entity), each.values) for each in answer.entries]
 
 

@@ -10,6 +10,8 @@ import pytest
 from barnabas.broker.handlers.cluster.describe_user_scram_credentials import DescribeUserScramCredentialsHandler
 from barnabas.broker.metadata.image import MetadataImage
 from barnabas.broker.metadata.image_builder import ImageBuilder
+from barnabas.broker.network.session import Session
+from barnabas.config.listeners import Listener
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.kafka.cluster.describe_user_scram_credentials import encode_response
 from barnabas.protocol.messages.cluster.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
@@ -36,7 +38,9 @@ def described(*users: str) -> tuple[list[Any], bytes]:
         builder.apply(record)
     store = SimpleNamespace(image=builder.build())
     handler = DescribeUserScramCredentialsHandler(cast(Any, store))
-    answer = encode_response(0, handler(cast(Any, None), DescribeUserScramCredentialsRequest(list(users))))
+    answer = encode_response(
+        0, handler(Session(Listener("PLAINTEXT", "127.0.0.1", 0)), DescribeUserScramCredentialsRequest(list(users)))
+    )
     rows = [
         (each.user, each.error_code, [(info.mechanism, info.iterations) for info in each.credential_infos])
         for each in read(message_type(API, 0, "response"), answer).results

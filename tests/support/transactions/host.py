@@ -128,7 +128,7 @@ class TransactionHost:
     def add_partitions(self, request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse | None:
         """Serve AddPartitionsToTxn."""
         handler = AddPartitionsToTxnHandler(self.coordinator, cast(MetadataView, self), ApiProbe())
-        return cast(AddPartitionsToTxnResponse | None, self._answer(lambda: handler(cast(Session, None), request)))
+        return cast(AddPartitionsToTxnResponse | None, self._answer(lambda: handler(self._session, request)))
 
     def end(self, request: EndTxnRequest) -> EndTxnResponse | None:
         """Serve EndTxn."""
