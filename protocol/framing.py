@@ -22,7 +22,7 @@ NATIVE_MAGIC = 0xB7
 _SIZE = struct.Struct(">i")
 
 _OTHER_PROTOCOLS: Final = {
-    b"\x16\x03": ": the bytes look like TLS, which is not supported (use security.protocol=PLAINTEXT)",
+    b"\x16\x03": ": the bytes look like TLS; does the client use SSL or SASL_SSL on a listener without it?",
     **dict.fromkeys((b"GET ", b"POST", b"HEAD", b"PUT "), ": the bytes look like an HTTP request"),
 }
 """First bytes of other protocols and the hint for the error text. As a size field they are very large numbers."""

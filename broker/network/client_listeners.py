@@ -38,7 +38,7 @@ logger = logging.getLogger(__name__)
 _ENCRYPTED: Final = frozenset({"SSL", "SASL_SSL"})
 _AUTHENTICATED: Final = frozenset({"SASL_PLAINTEXT", "SASL_SSL"})
 
-REFRESH_MS: Final = 5_000
+REFRESH_MS: Final = 2_000
 """Interval of the checks for changed certificates."""
 
 NewGate = Callable[[], "Gate"]

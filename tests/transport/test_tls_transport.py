@@ -315,6 +315,7 @@ def test_a_broken_record_ends_the_connection_only(
             client.sendall(b"fine")
             assert read_exactly(client, 4) == b"fine"
             with socket.socket(fileno=client.detach()) as plain:
+                plain.settimeout(TIMEOUT_S)
                 plain.sendall(b"\x17\3\3\0\x20" + bytes(32))
                 while plain.recv(4096):
                     pass
