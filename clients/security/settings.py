@@ -109,7 +109,7 @@ class SecuritySettings:
         tls = None
         if protocol.endswith("SSL"):
             try:
-                tls = TlsSettings.read(MappingProperties(properties))
+                tls = TlsSettings.of_client(MappingProperties(properties))
             except TlsConfigError as error:
                 raise ClientConfigError(str(error)) from None
         if not protocol.startswith("SASL_"):

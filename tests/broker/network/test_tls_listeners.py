@@ -17,6 +17,7 @@ from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.cluster.api_versions import ApiVersionsRequest
 from barnabas.protocol.messages.topics.metadata import MetadataRequest
 from barnabas.protocol.native import codec
+from barnabas.protocol.native.fetch import FetchedRecords
 from tests.broker.conftest import Batch
 from tests.support.daemon import Daemon, DaemonError, start_daemon
 from tests.support.eventually import eventually
@@ -24,7 +25,6 @@ from tests.support.metrics import wait_for_metric
 from tests.support.tls import authority_pem, pem_bundle, trusting, write_private
 from tests.support.wire import TIMEOUT_S, WireClient, fetch_request, produce_request
 
-SUBJECT = {"common_name": "broker", "organization_unit_name": "tests"}
 UNFINISHED = 1_000
 UNFINISHED_WITH_HELLO = 200
 
@@ -73,6 +73,13 @@ def resident_bytes(daemon: Daemon) -> int:
     return pages * os.sysconf("SC_PAGESIZE")
 
 
+def fetched(client: WireClient, topic: str, offset: int, max_bytes: int) -> bytes:
+    """Return the bytes of one fetch."""
+    records = client.fetch(topic, offset, max_bytes=max_bytes).records
+    assert isinstance(records, FetchedRecords)
+    return bytes(records.data)
+
+
 def logged(daemon: Daemon, text: str) -> None:
     """Wait for a text in the daemon's log."""
     eventually(lambda: text in daemon.log or None, what=text)
@@ -86,10 +93,10 @@ def test_records_of_all_sizes_cross_tls_unchanged(tls_daemon: Daemon, authority:
         for number, each in enumerate(stored):
             assert client.produce("sizes", each).base_offset == number
         # The same bytes, but for offset and leader epoch, in one answer of 1.3 MB and from each offset.
-        everything = client.fetch("sizes", 0, max_bytes=10 << 20)
-        assert len(everything.records.data) == sum(map(len, stored))
+        everything = fetched(client, "sizes", 0, 10 << 20)
+        assert len(everything) == sum(map(len, stored))
         for number, each in enumerate(stored):
-            found = bytes(client.fetch("sizes", number, max_bytes=len(each)).records.data)
+            found = fetched(client, "sizes", number, len(each))
             assert found[16:] == each[16:]
 
 
@@ -106,7 +113,7 @@ def test_cold_segments_cross_tls_unchanged(
             with segment.open("rb") as file:
                 os.fsync(file.fileno())
                 os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-            assert bytes(client.fetch("cold", 0, max_bytes=2 << 20).records.data)[16:] == stored[16:]
+            assert fetched(client, "cold", 0, 2 << 20)[16:] == stored[16:]
         assert daemon.stop() == 0
 
 
@@ -201,31 +208,6 @@ def test_unfinished_handshakes_end_at_the_timeout_and_are_counted(
         assert daemon.stop() == 0
 
 
-def test_certificates_decide_principals(
-    tmp_path: Path, authority: trustme.CA, server_certificate: trustme.LeafCert, batch: Batch
-) -> None:
-    alice = authority.issue_cert("a@example.org", common_name="alice")
-    bob = authority.issue_cert("b@example.org", common_name="bob")
-    settings = tls_settings(
-        tmp_path,
-        server_certificate,
-        authority,
-        "listeners=SSL://127.0.0.1:0",
-        "ssl.client.auth=requested",
-        "ssl.principal.mapping.rules=RULE:^CN=([^,]*),.*$/$1/,DEFAULT",
-        "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "super.users=User:alice",
-    )
-    with start_daemon(tmp_path, *settings) as daemon:
-        with TlsClient(daemon.host, daemon.port, trusting(authority, alice)) as client:
-            client.create_topic("t")
-            assert client.produce("t", batch()).error == ErrorCode.NONE
-        for other in (bob, None):
-            with TlsClient(daemon.host, daemon.port, trusting(authority, other)) as client:
-                assert client.produce("t", batch()).error == ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        assert daemon.stop() == 0
-
-
 def test_a_certificate_is_replaced_under_load_without_a_dropped_connection(
     tmp_path: Path, authority: trustme.CA, server_certificate: trustme.LeafCert, batch: Batch
 ) -> None:
@@ -234,7 +216,7 @@ def test_a_certificate_is_replaced_under_load_without_a_dropped_connection(
         with TlsClient(daemon.host, daemon.port, trusting(authority)) as living:
             living.create_topic("t")
             old = living.server_certificate()
-            newer = authority.issue_cert("127.0.0.1", "localhost", **SUBJECT)
+            newer = authority.issue_cert("127.0.0.1", "localhost", common_name="broker", organization_unit_name="tests")
             following = write_private(tmp_path / "next.pem", pem_bundle(newer))
             write_private(tmp_path / "wrong.pem", "not a key").rename(tmp_path / "broker.pem")
             produced = 0
