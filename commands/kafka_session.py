@@ -12,6 +12,7 @@ from barnabas.clients.addresses import parse_bootstrap
 from barnabas.clients.config import AdminConfig
 from barnabas.clients.errors import BrokerConnectionError, BrokerTimeoutError
 from barnabas.clients.network.kafka_connection import KafkaConnection
+from barnabas.commands.options import client_security
 from barnabas.commands.session import CLIENT_ID, run_async, timeouts_ms
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.kafka.security_requests import VERSIONS, SecurityCall
@@ -29,7 +30,9 @@ def ask(bootstrap: str, timeout_s: float, *calls: SecurityCall) -> list[Any]:
     """
 
     async def asked() -> list[Any]:
-        config = AdminConfig(bootstrap=bootstrap, client_id=CLIENT_ID, **timeouts_ms(timeout_s))
+        config = AdminConfig(
+            bootstrap=bootstrap, client_id=CLIENT_ID, security=client_security(), **timeouts_ms(timeout_s)
+        )
         try:
             async with asyncio.timeout(timeout_s):
                 return await _answers(config, calls)

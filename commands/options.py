@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+if TYPE_CHECKING:
+    from barnabas.clients.security.settings import SecuritySettings
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 DEFAULT_TIMEOUT_S = 30.0
+
+_COMMAND_CONFIG = "barnabas.command_config"
+"""Where click's context has the path."""
 
 
 _ESCAPE = re.compile(rb"\\(x[0-9a-fA-F]{2}|.)", re.DOTALL)
@@ -74,7 +82,18 @@ def parse_pattern(text: str) -> re.Pattern[str]:
 
 
 def bootstrap_option(command: Command) -> Command:
-    """`--bootstrap HOST:PORT`, or BARNABAS_BOOTSTRAP."""
+    """`--bootstrap HOST:PORT`, or BARNABAS_BOOTSTRAP; and `--command-config FILE`, which `client_security` reads."""
+    command = click.option(
+        "--command-config",
+        metavar="FILE",
+        envvar="BARNABAS_COMMAND_CONFIG",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        expose_value=False,
+        callback=_keep_command_config,
+        help="Properties of a Kafka client, for TLS and SASL: security.protocol, sasl.*, ssl.*. Environment variables "
+        "such as BARNABAS_SECURITY_PROTOCOL override them.",
+        show_envvar=True,
+    )(command)
     return click.option(
         "--bootstrap",
         "--bootstrap-server",
@@ -87,6 +106,34 @@ def bootstrap_option(command: Command) -> Command:
         callback=check_bootstrap,
         help="The broker's address.",
     )(command)
+
+
+def client_security() -> SecuritySettings:
+    """Return how the running command connects, by `--command-config` and BARNABAS_* variables.
+
+    Raises ClientConfigError, which names the property, and UsageError for a file that is none of properties.
+    """
+    from barnabas.clients.security.settings import NAMES, SecuritySettings
+    from barnabas.config.environment import variable_of
+    from barnabas.config.properties_file import BadLineError, decode, parse_properties
+
+    properties: dict[str, str] = {}
+    context = click.get_current_context(silent=True)
+    path = None if context is None else context.meta.get(_COMMAND_CONFIG)
+    if path is not None:
+        try:
+            properties = {entry.key: entry.value for entry in parse_properties(decode(path.read_bytes()))}
+        except BadLineError as error:
+            raise click.UsageError(f"--command-config {path}, line {error.line}: {error}.") from error
+    for name in NAMES:
+        value = os.environ.get(variable_of(name))
+        if value is not None:
+            properties[name] = value
+    return SecuritySettings.from_properties(properties)
+
+
+def _keep_command_config(ctx: click.Context, _parameter: click.Parameter, value: Path | None) -> None:
+    ctx.meta[_COMMAND_CONFIG] = value
 
 
 def timeout_option(command: Command) -> Command:

@@ -10,6 +10,7 @@ from typing import Any, TypedDict, TypeVar
 
 from barnabas.clients.admin.admin import Admin
 from barnabas.clients.config import AdminConfig
+from barnabas.commands.options import client_security
 
 CLIENT_ID = "barnabas-command"
 
@@ -47,7 +48,9 @@ def with_admin(bootstrap: str, timeout_s: float, work: Callable[[Admin], Awaitab
     """Connect, run `work` and disconnect. Raises TimeoutError, naming the broker, if all that exceeds `timeout_s`."""
 
     async def connected() -> T:
-        config = AdminConfig(bootstrap=bootstrap, client_id=CLIENT_ID, **timeouts_ms(timeout_s))
+        config = AdminConfig(
+            bootstrap=bootstrap, client_id=CLIENT_ID, security=client_security(), **timeouts_ms(timeout_s)
+        )
         try:
             async with asyncio.timeout(timeout_s), Admin(config) as admin:
                 return await work(admin)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Callable, Mapping
-from typing import Final, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 from barnabas.clients.addresses import Address
 from barnabas.clients.config import ClientConfig
 from barnabas.clients.errors import BrokerConnectionError, BrokerTimeoutError, ProtocolViolationError
+from barnabas.clients.security.authentication import authenticate
+from barnabas.clients.security.tls_context import TlsContextSource, tls_fault
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.framing import SIZE_PREFIX
 from barnabas.protocol.kafka import client_requests
@@ -18,6 +21,12 @@ _MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024
 """Far above any answer to these requests: it is refused before memory is allocated."""
 
 Answer = TypeVar("Answer")
+
+_LOGIN: Final[Mapping[ApiKey, tuple[Callable[[int, str, Any], bytes], Callable[[int, bytes], Any]]]] = {
+    ApiKey.SASL_HANDSHAKE: (client_requests.sasl_handshake_request, client_requests.sasl_handshake_answer),
+    ApiKey.SASL_AUTHENTICATE: (client_requests.sasl_authenticate_request, client_requests.sasl_authenticate_answer),
+}
+"""The frame of a request, and the reader of its answer."""
 
 
 class KafkaConnection:
@@ -35,22 +44,28 @@ class KafkaConnection:
 
     @classmethod
     async def open(cls, address: Address, config: ClientConfig, needed: Mapping[ApiKey, int], purpose: str) -> Self:
-        """Connect, and check that the broker serves the `needed` versions of APIs.
+        """Connect, log in, and check that the broker serves the `needed` versions of APIs.
 
-        `purpose` ends the sentence of the error otherwise. Raises BrokerConnectionError, BrokerTimeoutError;
-        ProtocolViolationError if the broker does not serve one.
+        `purpose` ends the sentence of the error otherwise. Raises BrokerConnectionError, BrokerTimeoutError,
+        AuthenticationError; ProtocolViolationError if the broker does not serve one.
         """
         timeout_s = config.connect_timeout_ms / 1000
+        security = config.security
         try:
+            tls = None if security.tls is None else await TlsContextSource(security.tls).context()
             async with asyncio.timeout(timeout_s):
-                reader, writer = await asyncio.open_connection(address.host, address.port)
+                reader, writer = await asyncio.open_connection(address.host, address.port, ssl=tls)
         except TimeoutError as error:
             raise BrokerTimeoutError(f"{address}: no connection within {timeout_s:g} s") from error
+        except ssl.SSLError as error:
+            raise tls_fault(str(address), address.host, error) from error
         except OSError as error:
             raise BrokerConnectionError(f"{address}: {error.strerror or error}") from error
         connection = cls(address, config, reader, writer)
         try:
             await connection._ensure_served(needed, purpose)
+            if security.mechanism is not None:
+                await authenticate(security, connection._ask_in_login, str(address))
         except BaseException:
             connection.close()
             raise
@@ -84,6 +99,9 @@ class KafkaConnection:
             except asyncio.IncompleteReadError as error:
                 self.close()
                 raise BrokerConnectionError(f"{self._address}: the broker closed the connection") from error
+            except ssl.SSLError as error:  # TLS 1.3 refuses a client's certificate after the handshake
+                self.close()
+                raise tls_fault(str(self._address), self._address.host, error) from error
             except OSError as error:
                 self.close()
                 raise BrokerConnectionError(f"{self._address}: {error.strerror or error}") from error
@@ -93,6 +111,10 @@ class KafkaConnection:
             except BaseException:  # cancelled: the answer that is still to come would be taken for the next one
                 self.close()
                 raise
+
+    async def _ask_in_login(self, api: ApiKey, request: Any) -> Any:
+        frame, read = _LOGIN[api]
+        return await self.ask(lambda number, client_id: frame(number, client_id, request), read)
 
     async def _exchange(self, frame: bytes) -> bytes:
         self._writer.write(frame)

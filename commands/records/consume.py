@@ -10,6 +10,7 @@ import click
 from barnabas.clients.config import ASSIGNOR_NAMES
 from barnabas.commands.options import (
     bootstrap_option,
+    client_security,
     parse_escaped,
     parse_pattern,
     parse_timestamp,
@@ -187,6 +188,7 @@ def consume(
         offset_reset=_offset_reset(start, group),
         group=group,
         assignors=assignors or ASSIGNOR_NAMES,
+        security=client_security(),
         **timeouts_ms(timeout_s),
     )
     idle_timeout_s = None if timeout_ms is None else timeout_ms / 1000

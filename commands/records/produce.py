@@ -9,6 +9,7 @@ import click
 from barnabas.commands.durations import parse_duration
 from barnabas.commands.options import (
     bootstrap_option,
+    client_security,
     parse_escaped,
     parse_key_value,
     parse_separator,
@@ -144,6 +145,7 @@ def produce(
         client_id=CLIENT_ID,
         acks=ACKS[acks],
         compression=compression,
+        security=client_security(),
         max_block_ms=timeouts["api_timeout_ms"],
         delivery_timeout_ms=timeouts["api_timeout_ms"],
         transactional_id=transactional_id,

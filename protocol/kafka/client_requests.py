@@ -10,8 +10,12 @@
     Metadata v4       request: array of topic names (empty: none) | boolean whether to create missing topics
                       response: int32 throttle ms | array of brokers (int32 node id | string host | int32 port |
                       string rack) | string cluster id | int32 controller | array of topics, which is not read
+    SaslHandshake v1  request: string mechanism
+                      response: int16 error | array of mechanisms
+    SaslAuthenticate v1  request: bytes
+                      response: int16 error | string message | bytes | int64 session lifetime ms
 
-Written by hand because the two are small, in classic versions that every broker since Kafka 0.11 answers.
+Written by hand because they are small, in classic versions that every broker since Kafka 0.11 answers.
 Source: Kafka's message definitions.
 """
 
@@ -21,8 +25,14 @@ import struct
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
-from barnabas.protocol.errors import DecodeError
+from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.security.sasl import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
 from barnabas.protocol.messages.topics.metadata import BrokerAddress
 from barnabas.protocol.primitives import Reader
 
@@ -32,6 +42,8 @@ _REQUEST_HEADER = struct.Struct(">hhih")
 _SIZE = struct.Struct(">i")
 _API_VERSIONS_VERSION = 0
 _METADATA_VERSION = 4
+_SASL_VERSION = 1
+_LENGTH = struct.Struct(">h")
 _NO_TOPICS = b"\x00\x00\x00\x00\x00"  # an empty array, and create nothing
 
 
@@ -72,6 +84,42 @@ def metadata_answer(correlation_id: int, answer: bytes) -> ClusterView:
 
     brokers = tuple(_array(reader, broker))
     return ClusterView(_string(reader), brokers)
+
+
+def sasl_handshake_request(correlation_id: int, client_id: str, request: SaslHandshakeRequest) -> bytes:
+    """Return a SaslHandshake request as a whole frame."""
+    mechanism = request.mechanism.encode()
+    body = _LENGTH.pack(len(mechanism)) + mechanism
+    return request_frame(ApiKey.SASL_HANDSHAKE, _SASL_VERSION, correlation_id, client_id, body)
+
+
+def sasl_handshake_answer(correlation_id: int, answer: bytes) -> SaslHandshakeResponse:
+    """Read a response without its size field. Raises DecodeError."""
+    reader = answer_body(correlation_id, answer)
+    error = known_error(reader.int16())
+    return SaslHandshakeResponse(error, _array(reader, lambda: _string(reader) or ""))
+
+
+def sasl_authenticate_request(correlation_id: int, client_id: str, request: SaslAuthenticateRequest) -> bytes:
+    """Return a SaslAuthenticate request as a whole frame."""
+    body = _SIZE.pack(len(request.auth_bytes)) + request.auth_bytes
+    return request_frame(ApiKey.SASL_AUTHENTICATE, _SASL_VERSION, correlation_id, client_id, body)
+
+
+def sasl_authenticate_answer(correlation_id: int, answer: bytes) -> SaslAuthenticateResponse:
+    """Read a response without its size field. Raises DecodeError."""
+    reader = answer_body(correlation_id, answer)
+    error, message = known_error(reader.int16()), _string(reader)
+    data = bytes(reader.raw(max(0, reader.int32())))
+    return SaslAuthenticateResponse(data, reader.int64(), error, message)
+
+
+def known_error(code: int) -> ErrorCode:
+    """Return an error code of an answer; UNKNOWN_SERVER_ERROR for one of a newer Kafka."""
+    try:
+        return ErrorCode(code)
+    except ValueError:
+        return ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 def request_frame(api: ApiKey, version: int, correlation_id: int, client_id: str, body: bytes) -> bytes:

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.kafka.client_requests import answer_body, request_frame
+from barnabas.protocol.kafka.client_requests import answer_body, known_error, request_frame
 from barnabas.protocol.kafka.data.init_producer_id import REQUEST as INIT_PRODUCER_ID
 from barnabas.protocol.kafka.hot_fields import NO_TAGS
 from barnabas.protocol.kafka.schema import INT8, INT16, INT32, INT64, NULLABLE_STRING, STRING, Array, Message, rows
@@ -58,19 +58,12 @@ class Coordinator(NamedTuple):
     address: BrokerAddress
 
 
-def _error(code: int) -> ErrorCode:
-    try:
-        return ErrorCode(code)
-    except ValueError:
-        return ErrorCode.UNKNOWN_SERVER_ERROR
-
-
 def _coordinator(error: int, node_id: int, host: str, port: int) -> Coordinator:
-    return Coordinator(_error(error), BrokerAddress(node_id, host, port))
+    return Coordinator(known_error(error), BrokerAddress(node_id, host, port))
 
 
 def _description(error: int, **fields: Any) -> TransactionDescription:
-    return TransactionDescription(error=_error(error), **fields)
+    return TransactionDescription(error=known_error(error), **fields)
 
 
 def _descriptions(transactions: list[TransactionDescription]) -> list[TransactionDescription]:
@@ -97,8 +90,8 @@ _DESCRIBED: Final = Message(
         topics=rows(TxnTopic, name=STRING, partitions=Array(INT32)),
     ),
 )
-_ENDED: Final = Message(3, _error, _throttle_ms=INT32, code=INT16)
-_INITIALIZED: Final = Message(2, _error, _throttle_ms=INT32, code=INT16, _producer_id=INT64, _producer_epoch=INT16)
+_ENDED: Final = Message(3, known_error, _throttle_ms=INT32, code=INT16)
+_INITIALIZED: Final = Message(2, known_error, _throttle_ms=INT32, code=INT16, _producer_id=INT64, _producer_epoch=INT16)
 
 
 def find_coordinator_request(correlation_id: int, client_id: str, transactional_id: str) -> bytes:

@@ -1,0 +1,93 @@
+"""`--command-config` and BARNABAS_* variables: commands of both dialects at a broker that requires a login."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from barnabas.commands.main import main
+from tests.support.daemon import REPOSITORY, Daemon, start_daemon
+
+MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    with start_daemon(
+        tmp_path_factory.mktemp("daemon"),
+        "listeners=SASL_PLAINTEXT://127.0.0.1:0",
+        "sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-512",
+        f'listener.name.sasl_plaintext.plain.sasl.jaas.config={MODULE} required user_alice="pencil";',
+        "connection.failed.authentication.delay.ms=0",
+        # A container has one environment for its broker and for commands in it.
+        environ={"BARNABAS_SECURITY_PROTOCOL": "SASL_PLAINTEXT", "BARNABAS_SASL_PASSWORD": "canary"},
+    ) as running:
+        yield running
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "client.properties"
+    path.write_text(
+        "# of Kafka's tools, too\nsecurity.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
+        f'sasl.jaas.config={MODULE} required \\\n  username="alice" password="pencil";\n'
+    )
+    return path
+
+
+def run(daemon: Daemon, *arguments: object, text: str = "", env: dict[str, str] | None = None) -> Result:
+    return CliRunner().invoke(
+        main, [*map(str, arguments), "--bootstrap", daemon.bootstrap], input=text, env=env, catch_exceptions=False
+    )
+
+
+def test_commands_of_both_dialects_log_in(daemon: Daemon, config: Path) -> None:
+    given = ("--command-config", config)
+    assert run(daemon, "topic", "create", "t", *given).exit_code == 0
+    # A process, because it reads the descriptor of its standard input.
+    produce = [sys.executable, "-m", "barnabas", "produce", "t", *map(str, given), "--bootstrap", daemon.bootstrap]
+    subprocess.run(produce, cwd=REPOSITORY, input=b"one\ntwo\n", check=True, timeout=60)
+    consumed = run(daemon, "consume", "t", "--from-beginning", "--exit-at-end", *given)
+    assert consumed.stdout == "one\ntwo\n"
+    assert run(daemon, "user", "add", "bob", *given, text="secret\n").exit_code == 0
+    assert json.loads(run(daemon, "user", "list", "--json", *given).stdout)[0]["user"] == "bob"
+
+
+def test_variables_name_the_file_or_the_properties(daemon: Daemon, config: Path) -> None:
+    listed = run(daemon, "user", "list", "--json", env={"BARNABAS_COMMAND_CONFIG": str(config)})
+    assert listed.exit_code == 0
+    variables = {
+        "BARNABAS_SECURITY_PROTOCOL": "SASL_PLAINTEXT",
+        "BARNABAS_SASL_MECHANISM": "PLAIN",
+        "BARNABAS_SASL_USERNAME": "alice",
+        "BARNABAS_SASL_PASSWORD": "pencil",
+    }
+    assert run(daemon, "topic", "list", env=variables).exit_code == 0
+    refused = run(daemon, "topic", "list", env={**variables, "BARNABAS_SASL_PASSWORD": "canary"})
+    assert refused.exit_code == 1
+    assert "refuses the PLAIN login: Authentication failed: Invalid username or password" in refused.stderr
+    assert "canary" not in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("security.protocol=TLS", "security.protocol=TLS is not one of"),
+        ("security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\nsasl.jaas.config=canary", "sasl.jaas.config: "),
+        ("security.protocol=SSL\nssl.truststore.type=PEM\nssl.truststore.location=/no/ca.pem", "/no/ca.pem"),
+        ("security.protocol=\\uZZZZ", "client.properties, line 1: "),
+    ],
+)
+def test_a_faulty_file_is_a_usage_error(daemon: Daemon, tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "client.properties"
+    path.write_text(text)
+    refused = run(daemon, "topic", "list", "--command-config", path)
+    assert refused.exit_code == 2
+    assert message in refused.stderr
+    assert "canary" not in refused.stderr
