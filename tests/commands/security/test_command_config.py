@@ -47,14 +47,18 @@ def run(daemon: Daemon, *arguments: object, text: str = "", env: dict[str, str] 
     )
 
 
+def in_a_process(daemon: Daemon, *arguments: object, text: str = "") -> str:
+    """Run a command that uses the descriptors of its standard streams."""
+    command = [sys.executable, "-m", "barnabas", *map(str, arguments), "--bootstrap", daemon.bootstrap]
+    done = subprocess.run(command, cwd=REPOSITORY, input=text, capture_output=True, text=True, check=True, timeout=60)
+    return done.stdout
+
+
 def test_commands_of_both_dialects_log_in(daemon: Daemon, config: Path) -> None:
     given = ("--command-config", config)
     assert run(daemon, "topic", "create", "t", *given).exit_code == 0
-    # A process, because it reads the descriptor of its standard input.
-    produce = [sys.executable, "-m", "barnabas", "produce", "t", *map(str, given), "--bootstrap", daemon.bootstrap]
-    subprocess.run(produce, cwd=REPOSITORY, input=b"one\ntwo\n", check=True, timeout=60)
-    consumed = run(daemon, "consume", "t", "--from-beginning", "--exit-at-end", *given)
-    assert consumed.stdout == "one\ntwo\n"
+    assert in_a_process(daemon, "produce", "t", *given, text="one\ntwo\n") == ""
+    assert in_a_process(daemon, "consume", "t", "--from-beginning", "--exit-at-end", *given) == "one\ntwo\n"
     assert run(daemon, "user", "add", "bob", *given, text="secret\n").exit_code == 0
     assert json.loads(run(daemon, "user", "list", "--json", *given).stdout)[0]["user"] == "bob"
 
