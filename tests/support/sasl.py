@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -103,7 +104,13 @@ def scram() -> SaslServer:
 class GatedListener:
     """A listener with PLAIN and SCRAM-SHA-256, whose clock stands still until the test advances it."""
 
-    def __init__(self, *, max_reauth_ms: int = 0, more: Mapping[str, Callable[[], SaslServer]] | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        max_reauth_ms: int = 0,
+        more: Mapping[str, Callable[[], SaslServer]] | None = None,
+        executor: Executor | None = None,
+    ) -> None:
         self.loop = ManualLoop()
         self.probes = BrokerProbes()
         self.served: list[str] = []
@@ -138,7 +145,7 @@ class GatedListener:
             loop=self.loop,
             serve=dispatcher.serve,
             mechanisms=lambda: {name: Mechanism(begin, lambda: max_reauth_ms) for name, begin in exchanges.items()},
-            work=WorkQueue(self.loop, InlineExecutor()),
+            work=WorkQueue(self.loop, executor or InlineExecutor()),
             failures=FailureLog(self.loop),
             probe=self.probes.authentications,
             wall_ms=self.loop.wall_ms,
