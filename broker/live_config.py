@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.config import LogConfig
+from barnabas.config import LogConfig, ensure_reconfigurable
 from barnabas.config.listener_view import ListenerView
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from barnabas.broker.metadata.image import MetadataImage
     from barnabas.config import BrokerConfig
 
@@ -21,7 +23,23 @@ class LiveConfig:
         self._node_id = node_id
         self.broker = static
         self._image = image
+        self._checks: list[Callable[[BrokerConfig], None]] = []
+        self._followers: list[Callable[[], None]] = []
         self.apply(image)
+
+    def follow(self, check: Callable[[BrokerConfig], None], changed: Callable[[], None]) -> None:
+        """Have changes of the broker's properties checked before they are stored, and reported when they are applied.
+
+        `check` raises ConfigError for a configuration that cannot be applied. Both run in threads and may block.
+        """
+        self._checks.append(check)
+        self._followers.append(changed)
+
+    def ensure_applicable(self, before: BrokerConfig, after: BrokerConfig) -> None:
+        """Raise ConfigError if the running broker cannot change from one configuration to the other. Blocks."""
+        ensure_reconfigurable(before, after)
+        for check in self._checks:
+            check(after)
 
     def apply(self, image: MetadataImage) -> bool:
         """Apply the dynamic layers of `image`; return whether the broker's own properties changed."""
@@ -33,6 +51,8 @@ class LiveConfig:
         self._image = image
         if changed:
             self.broker = self.static.with_dynamic(default, broker, stored=True)
+            for follower in self._followers:
+                follower()
         return changed
 
     def listener_properties(self, listener: str) -> ListenerView:

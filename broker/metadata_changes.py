@@ -171,6 +171,7 @@ class MetadataChanges:
                     config=self._config.static,
                     node_id=self._store.node_id,
                     replace=request.replace,
+                    ensure_applicable=self._config.ensure_applicable,
                 ),
                 commit=not request.validate_only,
             )

@@ -12,7 +12,7 @@ UNKNOWN_TOPIC_OR_PARTITION.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from barnabas.broker.metadata.config_resources import (
     ensure_group_named,
@@ -55,6 +55,8 @@ from barnabas.protocol.metadata.records import (
 
 _TABLES = {TOPIC_RESOURCE: TOPIC_PROPERTIES, BROKER_RESOURCE: BROKER_PROPERTIES, GROUP_RESOURCE: GROUP_CONFIGS}
 
+EnsureApplicable = Callable[[BrokerConfig, BrokerConfig], None]
+
 
 def plan_alter_configs(
     image: MetadataImage,
@@ -63,10 +65,13 @@ def plan_alter_configs(
     config: BrokerConfig,
     node_id: int,
     replace: bool = False,
+    ensure_applicable: EnsureApplicable = ensure_reconfigurable,
 ) -> Plan[AlterConfigsResult]:
     """Plan changes of configs. `config` is the configuration without its dynamic layers.
 
-    With `replace`, properties that no operation sets are deleted. A result's message may be a warning.
+    With `replace`, properties that no operation sets are deleted. `ensure_applicable` gets the broker's configuration
+    before and after a change, and raises ConfigError if a running broker cannot apply it. A result's message may be a
+    warning.
     """
     planning = PlanningImage(image)
     results = []
@@ -77,7 +82,9 @@ def plan_alter_configs(
             if times_named[(resource.type, resource.name)] > 1:
                 raise BrokerError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
             scope = _scope_of(image, resource, node_id)
-            records, warnings = _plan_resource(planning, scope, asked.operations, config, node_id, replace)
+            records, warnings = _plan_resource(
+                planning, scope, asked.operations, config, node_id, replace, ensure_applicable
+            )
             planning.add(records)
             results.append(AlterConfigsResult(resource, message=" ".join(warnings) or None))
         except BrokerError as error:
@@ -92,6 +99,7 @@ def _plan_resource(
     config: BrokerConfig,
     node_id: int,
     replace: bool,
+    ensure_applicable: EnsureApplicable,
 ) -> tuple[list[MetadataRecord], list[str]]:
     before = planning.configs(scope)
     after = _apply({} if replace else before, operations, _TABLES[scope[0]])
@@ -105,7 +113,7 @@ def _plan_resource(
             warnings = validate_group_configs(after, changed, current)
         else:
             warnings = []
-            _check_broker(planning, scope, after, changed, config, node_id)
+            _check_broker(planning, scope, after, changed, config, node_id, ensure_applicable)
     except ConfigError as error:
         code = ErrorCode.INVALID_REQUEST if scope[0] == BROKER_RESOURCE else ErrorCode.INVALID_CONFIG
         raise BrokerError(code, str(error)) from error
@@ -125,6 +133,7 @@ def _check_broker(
     changed: Mapping[str, str | None],
     config: BrokerConfig,
     node_id: int,
+    ensure_applicable: EnsureApplicable,
 ) -> None:
     """Raise ConfigError for a wrong changed property, or if the properties contradict each other."""
     is_default = scope == ALL_BROKERS
@@ -132,7 +141,7 @@ def _check_broker(
     config.with_dynamic(new if is_default else {}, {} if is_default else new)
     defaults, ours = planning.configs(ALL_BROKERS), planning.configs(broker_scope(node_id))
     before = config.with_dynamic(defaults, ours, stored=True)
-    ensure_reconfigurable(
+    ensure_applicable(
         before, config.with_dynamic(after if is_default else defaults, ours if is_default else after, stored=True)
     )
 

@@ -16,6 +16,7 @@ from barnabas.broker.network.acceptor import Acceptor
 from barnabas.broker.network.connection import Connection
 from barnabas.broker.network.session import Session
 from barnabas.broker.startup_error import StartupError
+from barnabas.config import ConfigError
 
 if TYPE_CHECKING:
     import asyncio
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from barnabas.broker.security.sasl.failure_log import FailureLog
     from barnabas.broker.security.tls.listener_context import ListenerContext
     from barnabas.broker.storage.services.scheduler import Scheduler
-    from barnabas.config import Listener
+    from barnabas.config import BrokerConfig, Listener
     from barnabas.transport.handshakes import HandshakeThreads
 
 logger = logging.getLogger(__name__)
@@ -82,6 +83,7 @@ class ClientListeners:
             except TlsConfigError as error:
                 raise StartupError(f"the listener {name} cannot serve TLS: {error}") from error
             self.contexts.append(context)
+        self._config.follow(self._ensure_certificates, self.refresh)
 
     def start(
         self, sockets: Sequence[socket.socket], gates: Mapping[str, NewGate], scheduler: Scheduler, backlog: int
@@ -111,6 +113,21 @@ class ClientListeners:
         """Replace the certificates whose files or properties have changed. Blocks."""
         for context in self.contexts:
             context.refresh()
+
+    def _ensure_certificates(self, changed: BrokerConfig) -> None:
+        """Refuse changed properties of a listener with which it could not serve TLS. Blocks. Raises ConfigError."""
+        from barnabas.transport.errors import TlsConfigError
+        from barnabas.transport.settings import TlsSettings
+
+        for context in self.contexts:
+            before = self._config.listener_properties(context.listener)
+            after = changed.listener_properties(context.listener)
+            try:
+                # A file that is broken now does not block changes of other properties.
+                if TlsSettings.of_server(before) != TlsSettings.of_server(after):
+                    context.validate(after)
+            except TlsConfigError as error:
+                raise ConfigError(f"the listener {context.listener} could not serve TLS: {error}") from error
 
     def close(self) -> None:
         """Stop accepting, and cut off unfinished handshakes. Accepted connections go on."""

@@ -74,7 +74,8 @@ def test_each_clients_file_connects_as_the_super_user(broker: Daemon, created: P
 def test_a_wrong_password_is_refused(broker: Daemon, created: Path) -> None:
     errors: list[str] = []
     settings = librdkafka(created / "client.properties", ports(broker)[0], **{"sasl.password": "wrong"})
-    admin = AdminClient({**settings, "error_cb": lambda error: errors.append(error.name())})
+    settings["error_cb"] = lambda error: errors.append(error.name())
+    admin = AdminClient(settings)
     with pytest.raises(KafkaException):
         admin.list_topics(timeout=5)
     admin.poll(1)
