@@ -44,6 +44,7 @@ from barnabas.broker.partitions.flush_waits import FlushWaits
 from barnabas.broker.partitions.registry import PartitionRegistry
 from barnabas.broker.probes import BrokerProbes
 from barnabas.broker.producer_ids import ProducerIds
+from barnabas.broker.quotas.connection_rates import ConnectionRates
 from barnabas.broker.quotas.manager import QuotaManager, QuotaWindows, monotonic_ms
 from barnabas.broker.security.sasl.failure_log import FailureLog
 from barnabas.broker.security.tokens.lifetimes import TokenLifetimes, token_lifetimes
@@ -244,8 +245,9 @@ class Node:
         config, loop, probes = self._config, self._loop, self._probes
         log_manager, metadata, live = storage.log_manager, storage.metadata, storage.config
         quotas = QuotaManager(monotonic_ms, probes.quotas, QuotaWindows.of(config))
+        connection_rates = ConnectionRates(loop, live, monotonic_ms, probes.quotas, quotas.windows)
         authorizer = self._authorizer = configured_authorizer(config, self._clock.wall_ms)
-        security = SecurityApplier(acls=authorizer, quotas=quotas)
+        security = SecurityApplier(acls=authorizer, quotas=[quotas, connection_rates])
         applier = ImageApplier(metadata, log_manager, self._partitions, live, probes, loop, security)
         applier.serve_all()
         changes = MetadataChanges(metadata, storage.committer, live, applier, on_store_failed=self.failed.set)
@@ -308,7 +310,7 @@ class Node:
             client_quotas=quotas,
             bind_access=None if authorizer is None else authorizer.bind,
         )
-        listeners = ClientListeners(loop, live, connections, probes, self._failures)
+        listeners = ClientListeners(loop, live, connections, connection_rates, probes, self._failures)
         return _Services(storage, changes, groups, transactions, apis.fetch, connections, listeners, tokens)
 
     def _accept(self, services: _Services) -> None:

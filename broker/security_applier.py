@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ class QuotaListener(Protocol):
 class SecurityApplier:
     """Calls the listeners when their part of the image has changed. Credentials and tokens are read from the image."""
 
-    def __init__(self, *, acls: AclListener | None = None, quotas: QuotaListener | None = None) -> None:
-        """None: the broker has no authorizer, or no quotas."""
+    def __init__(self, *, acls: AclListener | None = None, quotas: Sequence[QuotaListener] = ()) -> None:
+        """`acls` None: the broker has no authorizer."""
         self._acls = acls
         self._quotas = quotas
         self._applied: SecurityImage | None = None
@@ -39,6 +39,7 @@ class SecurityApplier:
         before = self._applied
         if self._acls is not None and (before is None or before.acls is not image.acls):
             self._acls.replace(image.acls)
-        if self._quotas is not None and (before is None or before.quotas is not image.quotas):
-            self._quotas.replace(image.quotas)
+        if before is None or before.quotas is not image.quotas:
+            for listener in self._quotas:
+                listener.replace(image.quotas)
         self._applied = image

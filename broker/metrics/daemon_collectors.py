@@ -109,7 +109,8 @@ class ConnectionCollector:
     refused = Family(
         "barnabas_connections_refused_total",
         "counter",
-        "Connections that were refused, by reason (max_connections, draining).",
+        "Connections that were refused, by reason (max_connections, max_connections_per_ip, connection_rate_per_ip, "
+        "draining).",
         labels=("error",),
     )
     closed = Family(

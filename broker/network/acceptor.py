@@ -18,6 +18,7 @@ from barnabas.broker.network.session import java_host_address
 if TYPE_CHECKING:
     from barnabas.broker.network.connection_quotas import ConnectionQuotas
     from barnabas.broker.probes import ConnectionProbe
+    from barnabas.broker.quotas.connection_rates import ConnectionRates
 
 logger = logging.getLogger(__name__)
 
@@ -26,6 +27,9 @@ ACCEPTS_PER_TURN: Final = 64
 
 OUT_OF_DESCRIPTORS_SECONDS: Final = 1.0
 """Pause after a failed accept: the listening socket stays readable, and the loop would spin."""
+
+HELD_MAX: Final = 256
+"""Sockets above a rate that are kept at a time: each takes a descriptor."""
 
 _OUT_OF_RESOURCES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
@@ -39,6 +43,7 @@ class Acceptor:
         listener: str,
         bound: socket.socket,
         quotas: ConnectionQuotas,
+        rates: ConnectionRates,
         probe: ConnectionProbe,
         new_protocol: Callable[[str], asyncio.BaseProtocol],
     ) -> None:
@@ -47,6 +52,9 @@ class Acceptor:
         self._listener = listener
         self._socket = bound
         self._quotas = quotas
+        self._rates = rates
+        self._held: dict[socket.socket, asyncio.TimerHandle] = {}
+        """Accepted connections above a rate, which wait unread for their end, or for their listener."""
         self._probe = probe
         self._new_protocol = new_protocol
         self._connecting: set[asyncio.Task[None]] = set()
@@ -74,6 +82,10 @@ class Acceptor:
             self._accepting = False
             self._loop.remove_reader(self._socket.fileno())
         self._socket.close()
+        for accepted, timer in self._held.items():
+            timer.cancel()
+            accepted.close()
+        self._held.clear()
 
     def _listen(self) -> None:
         self._resume = None
@@ -104,6 +116,31 @@ class Acceptor:
             self._probe.count_refused(refusal.reason)
             logger.warning("refusing the connection of %s:%d: %s", address[0], address[1], refusal.text)
             return
+        seconds = self._rates.wait_of_address(host)
+        if seconds > 0:
+            self._probe.count_refused("connection_rate_per_ip")
+            self._hold(accepted, seconds, accepted.close)
+            return
+        seconds = self._rates.wait_of_listener(self._listener)
+        if seconds > 0:
+            self.pause(seconds)
+            self._hold(accepted, seconds, lambda: self._begin(accepted, host))
+            return
+        self._begin(accepted, host)
+
+    def _hold(self, accepted: socket.socket, seconds: float, then: Callable[[], None]) -> None:
+        """Keep a socket unread for a while; close it if too many are kept."""
+        if len(self._held) >= HELD_MAX:
+            accepted.close()
+            return
+
+        def end() -> None:
+            del self._held[accepted]
+            then()
+
+        self._held[accepted] = self._loop.call_later(seconds, end)
+
+    def _begin(self, accepted: socket.socket, host: str) -> None:
         accepted.setblocking(False)
         self._quotas.opened(self._listener, host)
         task = self._loop.create_task(self._connect(accepted, host))

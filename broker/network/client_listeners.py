@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from barnabas.broker.network.gating import Gate
     from barnabas.broker.network.tls_connections import TlsConnections
     from barnabas.broker.probes import BrokerProbes
+    from barnabas.broker.quotas.connection_rates import ConnectionRates
     from barnabas.broker.security.sasl.failure_log import FailureLog
     from barnabas.broker.security.tls.listener_context import ListenerContext
     from barnabas.broker.storage.services.scheduler import Scheduler
@@ -53,12 +54,14 @@ class ClientListeners:
         loop: asyncio.AbstractEventLoop,
         config: LiveConfig,
         connections: ConnectionRegistry,
+        rates: ConnectionRates,
         probes: BrokerProbes,
         failures: FailureLog,
     ) -> None:
         self._loop = loop
         self._config = config
         self._connections = connections
+        self._rates = rates
         self._probes = probes
         self._failures = failures
         self._acceptors: list[Acceptor] = []
@@ -100,6 +103,7 @@ class ClientListeners:
                 listener.name,
                 bound,
                 self._connections.quotas,
+                self._rates,
                 self._probes.connections,
                 factories[listener.name],
             )

@@ -83,13 +83,18 @@ class Buckets(Generic[B]):
 
     def use(self, sharing: Sharing, bound: float, now_ms: int) -> B:
         """Return the bucket of these clients, with the bound in force, and one user more."""
+        bucket = self.get(sharing, bound, now_ms)
+        bucket.users += 1
+        return bucket
+
+    def get(self, sharing: Sharing, bound: float, now_ms: int) -> B:
+        """Return the bucket of these clients, with the bound in force."""
         bucket = self._buckets.get(sharing)
         if bucket is None:
             if len(self._buckets) >= self._sweep_at:
                 self._sweep(now_ms)
             bucket = self._buckets[sharing] = self._create(self._windows)
         bucket.bound = bound
-        bucket.users += 1
         return bucket
 
     def _sweep(self, now_ms: int) -> None:

@@ -12,6 +12,9 @@ from typing import Final, NamedTuple
 
 SECOND_MS: Final = 1000
 
+FOREVER_MS: Final = 24 * 3600 * SECOND_MS
+"""Throttle time of a quota of nothing, which clients can still represent."""
+
 
 class WindowSizes(NamedTuple):
     """quota.window.num and quota.window.size.seconds: the number of samples, and the length of each."""
@@ -66,6 +69,8 @@ class Rate:
         per_second = self.per_second(now_ms)
         if per_second <= bound:
             return 0
+        if bound <= 0:
+            return FOREVER_MS
         return math.floor((per_second - bound) / bound * self._elapsed_ms(now_ms) + 0.5)
 
     def is_idle(self, now_ms: int) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from barnabas.broker.quotas.rate import SECOND_MS, WindowSizes
+from barnabas.broker.quotas.rate import FOREVER_MS, SECOND_MS, WindowSizes
 
 
 class TokenBucket:
@@ -32,6 +32,8 @@ class TokenBucket:
         self._refill(per_second, now_ms)
         if self._tokens >= 0:
             return 0
+        if per_second <= 0:
+            return FOREVER_MS
         return math.floor(-self._tokens / per_second * SECOND_MS + 0.5)
 
     def is_full(self, per_second: float, now_ms: int) -> bool:

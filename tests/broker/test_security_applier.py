@@ -23,7 +23,7 @@ class Recorder:
 
 def test_each_listener_gets_the_first_image_and_then_its_changes() -> None:
     acls, quotas = Recorder(), Recorder()
-    applier = SecurityApplier(acls=acls, quotas=quotas)
+    applier = SecurityApplier(acls=acls, quotas=[quotas])
     first = SecurityImage()
     applier.apply(first)
     applier.apply(first)
