@@ -22,6 +22,7 @@ from barnabas.broker.network.response_frame import ResponseFrame
 from barnabas.broker.network.session import Session
 from barnabas.broker.network.tls_connections import TlsConnections
 from barnabas.broker.probes import BrokerProbes
+from barnabas.broker.quotas.connection_rates import ConnectionRates
 from barnabas.broker.security.sasl.failure_log import FailureLog
 from barnabas.config.listener_properties import ListenerProperties
 from barnabas.config.listeners import Listener
@@ -116,7 +117,9 @@ class Served:
         bound.bind(("127.0.0.1", 0))
         bound.setblocking(False)
         self.port: int = bound.getsockname()[1]
-        self.acceptor = Acceptor(loop, "SSL", bound, quotas, self.probes.connections, new_protocol)
+        unlimited = SimpleNamespace(wait_of_address=lambda host: 0.0, wait_of_listener=lambda listener: 0.0)
+        rates = cast("ConnectionRates", unlimited)
+        self.acceptor = Acceptor(loop, "SSL", bound, quotas, rates, self.probes.connections, new_protocol)
         self.acceptor.start(128)
 
     @staticmethod
