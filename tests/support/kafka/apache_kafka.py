@@ -122,6 +122,10 @@ class Kafka:
         self.scratch = scratch
         self.node_id = node_id
         self.settings = {name.replace("_", "."): value for name, value in settings.items()}
+        self.extra_listeners: dict[str, str] = {}
+        """Further listeners for clients: name -> security protocol."""
+        self.extra_ports: dict[str, int] = {}
+        """The ports of `extra_listeners`, new at each start."""
         self._starts = 0
         scratch.mkdir(parents=True, exist_ok=True)
         (scratch / "log4j.properties").write_text(_LOG4J)
@@ -148,6 +152,11 @@ class Kafka:
             "log.retention.ms": "-1",
             **self.settings,
         }
+        self.extra_ports = dict(zip(self.extra_listeners, _free_ports(len(self.extra_listeners)), strict=True))
+        for name, extra_port in self.extra_ports.items():
+            properties["listeners"] += f",{name}://127.0.0.1:{extra_port}"
+            properties["advertised.listeners"] += f",{name}://127.0.0.1:{extra_port}"
+            properties["listener.security.protocol.map"] += f",{name}:{self.extra_listeners[name]}"
         if not self.version.startswith("3."):
             properties.setdefault("share.coordinator.state.topic.replication.factor", "1")
             properties.setdefault("share.coordinator.state.topic.min.isr", "1")
