@@ -23,7 +23,11 @@ _DIRECTORY = click.Path(exists=True, file_okay=False, path_type=Path)
 )
 @click.option("--metadata-log-dir", type=_DIRECTORY, metavar="DIR", help="metadata.log.dir, if not the first DIR.")
 @click.option(
-    "--listener", default="127.0.0.1:9092", metavar="HOST:PORT", show_default=True, help="Kafka's listener for clients."
+    "--listener",
+    default="127.0.0.1:9092",
+    metavar="HOST:PORT",
+    show_default=True,
+    help="Kafka's listener for clients; for Kafka itself if --config has TLS, SASL or an authorizer.",
 )
 @click.option(
     "--controller-listener",
@@ -37,7 +41,7 @@ _DIRECTORY = click.Path(exists=True, file_okay=False, path_type=Path)
     "config_file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Barnabas' configuration file, whose properties that Kafka has too are carried over.",
+    help="Barnabas' configuration file, whose properties that Kafka has too are carried over, with its security.",
 )
 @click.option(
     "--output",
@@ -71,6 +75,7 @@ def handover(
     """
     from barnabas.commands.handover.plan import Handover
     from barnabas.commands.handover.properties import Listening, carried_properties
+    from barnabas.commands.handover.secure_listeners import secure_listeners
     from barnabas.commands.output import print_line
     from barnabas.config.listeners import parse_listener
     from barnabas.config.properties_file import BadLineError
@@ -83,7 +88,8 @@ def handover(
         listening = Listening(parse_listener(listener), parse_listener(controller_listener))
     except ValueError as error:
         raise click.BadParameter(f"{error}.") from error
-    plan = Handover(log_dirs, metadata_log_dir, kafka_version, listening, carried, output)
+    secure = None if config_file is None else secure_listeners(config_file, listening.clients, listening.controller)
+    plan = Handover(log_dirs, metadata_log_dir, kafka_version, listening, carried, output, secure)
     plan.print()
     if plan.refusals:
         return ExitCode.FAILED

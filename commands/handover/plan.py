@@ -16,6 +16,7 @@ from barnabas.commands.doctor.directory_survey import Survey, survey
 from barnabas.commands.failures import CommandFailure
 from barnabas.commands.handover.mending import mend, plan_mending
 from barnabas.commands.handover.properties import Listening, file_text, fitted, server_properties
+from barnabas.commands.handover.secure_listeners import SecureListeners
 from barnabas.commands.output import counted, print_line
 
 
@@ -30,12 +31,14 @@ class Handover:
         listening: Listening,
         carried: Mapping[str, str],
         output: Path | None,
+        secure: SecureListeners | None = None,
     ) -> None:
         """Reads only. Raises CommandFailure for a directory that is not a broker's, OSError."""
         absolute = [path.absolute() for path in log_dirs]
         self._version = kafka_version
         self._listening = listening
-        self._carried, self._changed = fitted(carried, kafka_version)
+        self._secure = secure
+        self._carried, self._changed = fitted(carried, kafka_version, keeps_listeners=secure is not None)
         self._output = (output or absolute[0].parent / "kafka-server.properties").absolute()
         self._report: DirectoryReport = examine(
             absolute,
@@ -80,7 +83,7 @@ class Handover:
             raise CommandFailure(f"{self._output} already exists: name another file with --output, or give --overwrite")
         if self._mending.records or self._mending.needs_snapshot:
             mend(self._report, self._mending)
-        properties = server_properties(self._report, self._version, self._listening, self._carried)
+        properties = server_properties(self._report, self._version, self._listening, self._carried, self._secure)
         head = (
             f"Apache Kafka {self._version} on the log directories of node {self._report.node_id}, cluster "
             f"{self._report.cluster_id}.",
@@ -103,7 +106,11 @@ class Handover:
                 f"{counted(len(hanging), 'open transaction')} without a coordinator: `barnabas log abort-transaction` "
                 "or kafka-transactions ends them"
             )
-        security = self._report.security
-        if security.guards:
-            notes.append("the metadata has users or ACLs: add an authorizer and SASL listeners to the file")
+        if self._secure is not None:
+            notes += self._secure.notes
+        elif self._report.security.guards:
+            notes.append(
+                "the metadata has users, ACLs or tokens, and the file has neither an authorizer nor SASL listeners: "
+                "name the broker's configuration with --config, or add them"
+            )
         return notes

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from barnabas.broker.metadata.directories.report import DirectoryReport
+from barnabas.commands.handover.secure_listeners import INTERNAL, SecureListeners
 from barnabas.config import Listener
+from barnabas.config.listeners import PLAINTEXT
 from barnabas.config.properties_file import decode, parse_properties
 
 CLIENT_LISTENER = "PLAINTEXT"
@@ -59,9 +61,16 @@ class Listening:
 
 
 def server_properties(
-    report: DirectoryReport, kafka_version: str, listening: Listening, carried: Mapping[str, str]
+    report: DirectoryReport,
+    kafka_version: str,
+    listening: Listening,
+    carried: Mapping[str, str],
+    secure: SecureListeners | None = None,
 ) -> dict[str, str]:
-    """Names and values in the order of the file. Required values override `carried`, the user's own."""
+    """Names and values in the order of the file. Required values override `carried`, the user's own.
+
+    With `secure`, `listening.clients` is for Kafka itself.
+    """
     node_id = report.node_id
     log_dirs = [each.path for each in report.directories if each.is_log_dir]
     properties = {
@@ -74,6 +83,17 @@ def server_properties(
         "listener.security.protocol.map": f"{CLIENT_LISTENER}:PLAINTEXT,{CONTROLLER_LISTENER}:PLAINTEXT",
         "inter.broker.listener.name": CLIENT_LISTENER,
     }
+    if secure is not None:
+        own = (listening.clients._replace(name=INTERNAL), listening.controller._replace(name=CONTROLLER_LISTENER))
+        protocols = {**secure.protocols, INTERNAL: PLAINTEXT, CONTROLLER_LISTENER: PLAINTEXT}
+        properties |= {
+            "listeners": ",".join(map(str, (*secure.listeners, *own))),
+            "listener.security.protocol.map": ",".join(f"{name}:{kind}" for name, kind in protocols.items()),
+            "inter.broker.listener.name": INTERNAL,
+            **secure.properties,
+        }
+        if _ADVERTISED in carried:
+            properties[_ADVERTISED] = f"{carried[_ADVERTISED]},{own[0]}"
     if report.metadata_log_dir != log_dirs[0]:
         properties["metadata.log.dir"] = str(report.metadata_log_dir)
     controller = f"{listening.controller.host}:{listening.controller.port}"
@@ -94,8 +114,10 @@ def carried_properties(path: Path) -> dict[str, str]:
     return {entry.key: entry.value for entry in entries if entry.key not in skipped}
 
 
-def fitted(carried: Mapping[str, str], kafka_version: str) -> tuple[dict[str, str], list[str]]:
-    """Adapt `carried` to this Kafka and the file's one client listener. Also returns a sentence for each change."""
+def fitted(
+    carried: Mapping[str, str], kafka_version: str, *, keeps_listeners: bool = False
+) -> tuple[dict[str, str], list[str]]:
+    """Adapt `carried` to this Kafka and the file's listeners. Also returns a sentence for each change."""
     taken, said = dict(carried), []
     text = taken.get(_SEGMENT_BYTES, "")
     if not kafka_version.startswith("3.") and text.isdigit() and int(text) < LEAST_SEGMENT_BYTES:
@@ -103,7 +125,7 @@ def fitted(carried: Mapping[str, str], kafka_version: str) -> tuple[dict[str, st
         said.append(f"{_SEGMENT_BYTES} {text} -> {LEAST_SEGMENT_BYTES} (required by Apache Kafka {kafka_version})")
     advertised = taken.get(_ADVERTISED, "")
     names = {each.strip().partition("://")[0].upper() for each in advertised.split(",") if each.strip()}
-    if names - {CLIENT_LISTENER}:
+    if names - {CLIENT_LISTENER} and not keeps_listeners:
         del taken[_ADVERTISED]
         said.append(
             f"{_ADVERTISED}={advertised} is left out: the file's listener for clients is {CLIENT_LISTENER}; add the "

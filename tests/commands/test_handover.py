@@ -151,6 +151,60 @@ def test_an_advertised_address_of_kafkas_listener_is_carried_over(dirs: tuple[Pa
     assert properties_of(output)["advertised.listeners"] == "PLAINTEXT://example.org:9092"
 
 
+SECURE = """
+listeners=SECURE://127.0.0.1:9094
+listener.security.protocol.map=SECURE:SASL_PLAINTEXT
+advertised.listeners=SECURE://kafka.example:9094
+sasl.enabled.mechanisms=SCRAM-SHA-512,PLAIN
+listener.name.secure.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required \\
+  user_bob="b";
+authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+super.users=User:admin
+"""
+
+
+def test_the_security_of_the_configuration_is_carried_over(dirs: tuple[Path, Path], tmp_path: Path) -> None:
+    ours, output = tmp_path / "server.properties", tmp_path / "kafka.properties"
+    ours.write_text(SECURE)
+    done = handover(dirs, "--execute", "--config", str(ours), "--output", str(output))
+    assert done.exit_code == 0, done.output
+    assert "User:ANONYMOUS is a super user" in done.output
+    properties = properties_of(output)
+    own = "INTERNAL://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093"
+    assert properties["listeners"] == f"SECURE://127.0.0.1:9094,{own}"
+    assert properties["advertised.listeners"] == "SECURE://kafka.example:9094,INTERNAL://127.0.0.1:9092"
+    expected = "SECURE:SASL_PLAINTEXT,INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT"
+    assert properties["listener.security.protocol.map"] == expected
+    assert properties["inter.broker.listener.name"] == "INTERNAL"
+    assert properties["super.users"] == "User:admin;User:ANONYMOUS"
+    assert properties["authorizer.class.name"].endswith("StandardAuthorizer")
+    assert "ScramLoginModule" in properties["listener.name.secure.scram-sha-512.sasl.jaas.config"]
+    assert 'user_bob="b"' in properties["listener.name.secure.plain.sasl.jaas.config"]
+
+
+@pytest.mark.parametrize(
+    ("line", "options", "sentence"),
+    [
+        ("listeners=SECURE://127.0.0.1:9092", (), "has the port of Kafka's own listeners"),
+        ("", ("--listener", "0.0.0.0:9095"), "0.0.0.0:9095 is not on loopback"),
+        (
+            "listeners=SECURE://127.0.0.1:9094,PLAINTEXT://127.0.0.1:9095\n"
+            "listener.security.protocol.map=SECURE:SASL_PLAINTEXT,PLAINTEXT:PLAINTEXT",
+            (),
+            "PLAINTEXT://127.0.0.1:9095 (PLAINTEXT) has clients without authentication",
+        ),
+    ],
+)
+def test_security_that_kafkas_own_listeners_would_open_is_refused(
+    dirs: tuple[Path, Path], tmp_path: Path, line: str, options: tuple[str, ...], sentence: str
+) -> None:
+    ours = tmp_path / "server.properties"
+    ours.write_text(f"{SECURE}{line}\n")
+    refused = handover(dirs, "--config", str(ours), *options)
+    assert refused.exit_code == 2
+    assert sentence in refused.output
+
+
 def test_an_existing_file_is_kept_unless_overwrite_is_given(dirs: tuple[Path, Path], tmp_path: Path) -> None:
     there = tmp_path / "data" / "kafka-server.properties"
     there.write_text("mine")
