@@ -1,0 +1,130 @@
+"""`barnabas acl` on a running broker, and on the directories of a stopped one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from barnabas.commands.main import main
+from tests.support.daemon import Daemon, start_daemon
+from tests.support.kafka.kafka_wire import KafkaWire, metadata_request
+from tests.support.storage.metadata_store import append, opened
+from tests.support.storage.security_records import acl_record
+
+AUTHORIZER = (
+    "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users=User:ANONYMOUS",
+)
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    with start_daemon(tmp_path_factory.mktemp("daemon"), *AUTHORIZER) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def no_acls(daemon: Daemon) -> Iterator[None]:
+    yield
+    run(daemon, "delete", "--all")
+
+
+def run(daemon: Daemon, *arguments: str) -> Result:
+    return CliRunner().invoke(main, ["acl", *arguments, "--bootstrap", daemon.bootstrap])
+
+
+def listed(daemon: Daemon, *arguments: str) -> list[tuple[Any, ...]]:
+    result = run(daemon, "list", "--json", *arguments)
+    assert result.exit_code == 0, result.output
+    return [tuple(each.values()) for each in json.loads(result.output)]
+
+
+def test_rules_are_added_listed_and_deleted(daemon: Daemon) -> None:
+    added = run(daemon, "add", "--principal", "User:alice", "--topic", "orders", "--operation", "read", "--host", "::1")
+    assert added.output == "User:alice from host ::1 may READ LITERAL TOPIC orders\n"
+    run(daemon, "add", "--principal", "User:*", "--cluster", "--operation", "alter-configs", "--deny")
+    of_orders = ("TOPIC", "orders", "LITERAL", "User:alice", "::1", "READ", "ALLOW")
+    assert listed(daemon) == [
+        of_orders,
+        ("CLUSTER", "kafka-cluster", "LITERAL", "User:*", "*", "ALTER_CONFIGS", "DENY"),
+    ]
+    assert listed(daemon, "--permission", "allow") == [of_orders]
+    assert "orders" in run(daemon, "list", "--topic", "orders").output
+    deleted = run(daemon, "delete", "--topic", "orders")
+    assert deleted.output == "deleted: User:alice from host ::1 may READ LITERAL TOPIC orders\n"
+    assert len(listed(daemon)) == 1
+    none = run(daemon, "delete", "--topic", "orders")
+    assert (none.exit_code, none.stderr) == (1, "barnabas: no rule is selected\n")
+
+
+def test_roles_give_what_kafka_acls_gives(daemon: Daemon) -> None:
+    prefixed = ("--pattern", "prefixed")
+    run(daemon, "add", "--principal", "User:p", "--producer", "--topic", "in-", "--transactional-id", "tx", *prefixed)
+    run(daemon, "add", "--principal", "User:c", "--consumer", "--topic", "orders", "--group", "g")
+    rules = {(who, kind, name, pattern, operation) for kind, name, pattern, who, _, operation, _ in listed(daemon)}
+    assert rules == {
+        *(("User:p", "TOPIC", "in-", "PREFIXED", each) for each in ("WRITE", "DESCRIBE", "CREATE")),
+        *(("User:p", "TRANSACTIONAL_ID", "tx", "PREFIXED", each) for each in ("WRITE", "DESCRIBE")),
+        *(("User:c", "TOPIC", "orders", "LITERAL", each) for each in ("READ", "DESCRIBE")),
+        ("User:c", "GROUP", "g", "LITERAL", "READ"),
+    }
+    assert {rule[1] for rule in listed(daemon, "--topic", "in-stock", "--pattern", "match")} == {"in-"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("add", "--principal", "User:a", "--operation", "read"), "name a resource: --topic,"),
+        (("add", "--principal", "User:a", "--topic", "t"), "give an --operation for the topic"),
+        (("add", "--principal", "User:a", "--consumer", "--topic", "t"), "--consumer needs a --group"),
+        (("add", "--principal", "User:a", "--producer", "--group", "g"), "give an --operation for the group"),
+        (("delete",), "or give --all"),
+    ],
+)
+def test_incomplete_options_are_refused(daemon: Daemon, arguments: tuple[str, ...], sentence: str) -> None:
+    refused = run(daemon, *arguments)
+    assert refused.exit_code == 2
+    assert sentence in refused.stderr
+
+
+def test_the_brokers_refusal_is_one_sentence(daemon: Daemon, tmp_path: Path) -> None:
+    refused = run(daemon, "add", "--principal", "alice", "--topic", "t", "--operation", "read")
+    assert refused.exit_code == 1
+    assert "no colon is present separating the principal type" in refused.stderr
+    with start_daemon(tmp_path) as open_to_all:
+        refused = run(open_to_all, "list")
+        assert (refused.exit_code, refused.stderr) == (
+            1,
+            "barnabas: No Authorizer is configured on the broker (SECURITY_DISABLED)\n",
+        )
+
+
+def test_rules_of_a_stopped_broker_are_listed(daemon: Daemon, tmp_path: Path) -> None:
+    with opened(tmp_path / "data"):
+        pass
+    append(tmp_path / "data", acl_record(1, name="orders"), acl_record(2, name="other"))
+    directory = ("--log-dir", str(tmp_path / "data"))
+    assert [rule[1] for rule in listed(daemon, *directory)] == ["orders", "other"]
+    assert [rule[1] for rule in listed(daemon, "--topic", "other", *directory)] == ["other"]
+
+
+def test_a_rule_decides_before_its_creation_is_answered(tmp_path: Path) -> None:
+    """A client without rights gets them, and loses them, with the command's return."""
+    settings = (*AUTHORIZER[:1], "super.users=User:admin", "allow.everyone.if.no.acl.found=true")
+    with start_daemon(tmp_path, *settings) as daemon, KafkaWire(daemon.host, daemon.port) as kafka:
+
+        def error_of_orders() -> int:
+            kafka.send(metadata_request(12, "orders"))
+            return int(kafka.receive("metadata", 12).topics[0].error_code.value)
+
+        assert error_of_orders() != 29
+        everyone = ("--principal", "User:*", "--operation")
+        assert run(daemon, "add", *everyone, "read", "--topic", "orders", "--deny").exit_code == 0
+        assert error_of_orders() == 29
+        assert run(daemon, "delete", "--topic", "orders").exit_code == 0
+        assert error_of_orders() != 29
