@@ -82,18 +82,7 @@ def parse_pattern(text: str) -> re.Pattern[str]:
 
 
 def bootstrap_option(command: Command) -> Command:
-    """`--bootstrap HOST:PORT`, or BARNABAS_BOOTSTRAP; and `--command-config FILE`, which `client_security` reads."""
-    command = click.option(
-        "--command-config",
-        metavar="FILE",
-        envvar="BARNABAS_COMMAND_CONFIG",
-        type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        expose_value=False,
-        callback=_keep_command_config,
-        help="Properties of a Kafka client, for TLS and SASL: security.protocol, sasl.*, ssl.*. Environment variables "
-        "such as BARNABAS_SECURITY_PROTOCOL override them.",
-        show_envvar=True,
-    )(command)
+    """`--bootstrap HOST:PORT`, or BARNABAS_BOOTSTRAP; with `--command-config`."""
     return click.option(
         "--bootstrap",
         "--bootstrap-server",
@@ -105,31 +94,54 @@ def bootstrap_option(command: Command) -> Command:
         show_envvar=True,
         callback=check_bootstrap,
         help="The broker's address.",
+    )(command_config_option(command))
+
+
+def command_config_option(command: Command) -> Command:
+    """`--command-config FILE`, which `client_properties` and `client_security` read."""
+    return click.option(
+        "--command-config",
+        metavar="FILE",
+        envvar="BARNABAS_COMMAND_CONFIG",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        expose_value=False,
+        callback=_keep_command_config,
+        help="Properties of a Kafka client, for TLS and SASL: security.protocol, sasl.*, ssl.*. Environment variables "
+        "such as BARNABAS_SECURITY_PROTOCOL override them.",
+        show_envvar=True,
     )(command)
 
 
 def client_security() -> SecuritySettings:
-    """Return how the running command connects, by `--command-config` and BARNABAS_* variables.
+    """Return how the running command connects. Raises ClientConfigError and UsageError."""
+    from barnabas.clients.security.settings import SecuritySettings
 
-    Raises ClientConfigError, which names the property, and UsageError for a file that is none of properties.
+    return SecuritySettings.from_properties(client_properties())
+
+
+def client_properties() -> dict[str, str]:
+    """Return the security properties of the running command, from `--command-config` and BARNABAS_* variables.
+
+    Raises UsageError for a file that is none of properties.
     """
-    from barnabas.clients.security.settings import NAMES, SecuritySettings
+    from barnabas.clients.security.settings import NAMES
     from barnabas.config.environment import variable_of
-    from barnabas.config.properties_file import BadLineError, decode, parse_properties
+    from barnabas.config.properties_file import BadLineError, Entry, decode, parse_properties
 
-    properties: dict[str, str] = {}
+    entries: list[Entry] = []
     context = click.get_current_context(silent=True)
     path = None if context is None else context.meta.get(_COMMAND_CONFIG)
     if path is not None:
         try:
-            properties = {entry.key: entry.value for entry in parse_properties(decode(path.read_bytes()))}
+            entries = parse_properties(decode(path.read_bytes()))
         except BadLineError as error:
             raise click.UsageError(f"--command-config {path}, line {error.line}: {error}.") from error
+    properties = {entry.key: entry.value for entry in entries if entry.key in NAMES}
     for name in NAMES:
         value = os.environ.get(variable_of(name))
         if value is not None:
             properties[name] = value
-    return SecuritySettings.from_properties(properties)
+    return properties
 
 
 def _keep_command_config(ctx: click.Context, _parameter: click.Parameter, value: Path | None) -> None:

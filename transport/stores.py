@@ -58,6 +58,13 @@ class TrustMaterial:
     certificates: tuple[Certificate, ...]
 
     @property
+    def pem(self) -> bytes:
+        """All certificates, one after the other."""
+        from cryptography.hazmat.primitives.serialization import Encoding
+
+        return b"".join(certificate.public_bytes(Encoding.PEM) for certificate in self.certificates)
+
+    @property
     def der(self) -> bytes:
         """All certificates, concatenated."""
         from cryptography.hazmat.primitives.serialization import Encoding

@@ -9,6 +9,7 @@ import click
 
 from barnabas.commands.options import bootstrap_option
 from barnabas.commands.pipeline.job import SessionChoice, run_job, session_options
+from barnabas.commands.pipeline.source import kafka_options
 
 if TYPE_CHECKING:
     from barnabas.pipeline.jobs.summary import Summary
@@ -76,7 +77,7 @@ def archive(
         "startingOffsets": starting_offsets,
         "failOnDataLoss": str(fail_on_data_loss).lower(),
         **({"subscribe": ",".join(topics)} if pattern is None else {"subscribePattern": pattern}),
-        **({"kafka.bootstrap.servers": bootstrap} if log_dir is None else {"path": log_dir}),
+        **({"kafka.bootstrap.servers": bootstrap, **kafka_options()} if log_dir is None else {"path": log_dir}),
     }
     if max_records is not None:
         source["maxOffsetsPerTrigger"] = str(max_records)

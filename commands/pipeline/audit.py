@@ -9,9 +9,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from barnabas.commands.exit_codes import ExitCode
+from barnabas.commands.options import command_config_option
 from barnabas.commands.output import print_line, print_note, print_table
 from barnabas.commands.pipeline.job import SessionChoice, run_job, session_options
-from barnabas.commands.pipeline.source import check_optional_bootstrap, log_dirs_option, topics_option
+from barnabas.commands.pipeline.source import (
+    check_optional_bootstrap,
+    kafka_options,
+    log_dirs_option,
+    topics_option,
+)
 
 if TYPE_CHECKING:
     from barnabas.pipeline.jobs.audit_report import AuditReport, ComparisonReport
@@ -29,6 +35,7 @@ if TYPE_CHECKING:
     help="With --archive: compare the archive with this broker's topics.",
     default=None,
 )
+@command_config_option
 @log_dirs_option
 @topics_option
 @click.option("--archive", metavar="PATH", help="Compare this archive (a path or URI) with the log, record by record.")
@@ -122,7 +129,8 @@ def _compare(
     from barnabas.pipeline.jobs.record_source import RecordSource
 
     columns = ("topic", "partition", "offset", "key", "value", "timestamp", "headers")
-    log = RecordSource(bootstrap, log_dirs, topics).read(spark, columns)
+    options = {} if bootstrap is None else kafka_options()
+    log = RecordSource(bootstrap, log_dirs, topics, options).read(spark, columns)
     report = compare(read_archive(spark, archive, topics), log, is_compacted=compacted, listed=listed)
     for row in report.differences:
         print_note(f"{row['topic']}-{row['partition']} offset {row['offset']}: {row['state']}")

@@ -9,6 +9,7 @@ import click
 
 from barnabas.commands.options import as_dict, bootstrap_option, parse_key_value
 from barnabas.commands.pipeline.job import SessionChoice, run_job, session_options
+from barnabas.commands.pipeline.source import kafka_options
 
 if TYPE_CHECKING:
     from barnabas.pipeline.jobs.summary import Summary
@@ -49,10 +50,11 @@ def replay(
     """
     pairs = as_dict(tuple(parse_key_value(each if "=" in each else f"{each}={each}") for each in topics), "--topic")
 
+    sink = {"kafka.bootstrap.servers": bootstrap, **kafka_options()}
+
     def work(spark: Session) -> Summary:
         from barnabas.pipeline.jobs.replay import ReplayOptions, run
 
-        sink = {"kafka.bootstrap.servers": bootstrap}
         return run(spark, ReplayOptions(_absolute(archive_path), _absolute(state), sink, pairs, name))
 
     run_job("replay", session, work)

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from barnabas.commands.options import Command, as_dict, check_bootstrap, parse_key_value
+from barnabas.commands.options import (
+    Command,
+    as_dict,
+    check_bootstrap,
+    client_properties,
+    client_security,
+    command_config_option,
+    parse_key_value,
+)
 
 if TYPE_CHECKING:
     from barnabas.pipeline.jobs.record_source import RecordSource
@@ -82,9 +90,11 @@ def source_options(command: Command) -> Command:
         if bootstrap is not None and not topics:
             raise click.UsageError("give at least one --topic with --bootstrap.")
         options = as_dict(tuple(parse_key_value(pair) for pair in source_option), "--option")
+        if bootstrap is not None:
+            options = kafka_options() | options
         return command(*args, choice=SourceChoice(bootstrap, log_dirs, topics, options), **others)
 
-    decorated: Any = with_source
+    decorated: Any = command_config_option(with_source)
     for option in (
         click.option(
             "--option",
@@ -107,6 +117,12 @@ def source_options(command: Command) -> Command:
         decorated = option(decorated)
     result: Command = decorated
     return result
+
+
+def kafka_options() -> dict[str, str]:
+    """Return `--command-config` as options of a Spark source or sink. Raises ClientConfigError and UsageError."""
+    client_security()  # refuses them before Spark starts
+    return {f"kafka.{name}": value for name, value in client_properties().items()}
 
 
 def check_optional_bootstrap(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:

@@ -17,6 +17,7 @@ from typing import Any, Final, Literal
 
 from barnabas.clients.config import ConsumerConfig
 from barnabas.clients.errors import ClientConfigError
+from barnabas.clients.security.settings import SecuritySettings
 from barnabas.pipeline.options import KAFKA_PREFIX, OptionError, Options
 from barnabas.pipeline.reading.offsets import (
     EARLIEST,
@@ -178,23 +179,28 @@ def _paths(options: Options) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
+_SECURITY = ("security.", "sasl.", "ssl.")
+"""Beginnings of the names of security properties, and of the sentences about them."""
+
+
 def _client(options: Options) -> ConsumerConfig:
     bootstrap = options.required(BOOTSTRAP, "name the broker as host:port, or give .load() a path to read files")
     settings: dict[str, Any] = {"client_id": "barnabas-spark", "max_partition_bytes": _FETCH_BYTES}
     for name, value in options.kafka().items():
         if name in _REFUSED_BY_SPARK:
             raise OptionError(f"option {KAFKA_PREFIX}{name} cannot be given: the source sets it itself")
-        if name == "security.protocol" and value.strip().upper() != "PLAINTEXT":
-            raise OptionError(f"option {KAFKA_PREFIX}{name} must be PLAINTEXT, the only protocol served, not {value!r}")
         field = _CLIENT_SETTINGS.get(name)
         if field is not None:
             settings[field] = _client_value(name, value.strip())
     try:
-        return ConsumerConfig(bootstrap=bootstrap, **settings)
+        security = SecuritySettings.from_properties(options.kafka())
+        return ConsumerConfig(bootstrap=bootstrap, security=security, **settings)
     except ClientConfigError as error:
         sentence = str(error)
         for name, field in (("bootstrap.servers", "bootstrap"), *_CLIENT_SETTINGS.items()):
             sentence = re.sub(rf"^{field}\b", f"option {KAFKA_PREFIX}{name}", sentence)
+        if sentence.startswith(_SECURITY):
+            sentence = f"option {KAFKA_PREFIX}{sentence}"
         raise OptionError(sentence) from error
 
 

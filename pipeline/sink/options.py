@@ -13,7 +13,7 @@
                               two-phase commit, so they have a timeout, by default DEFAULT_TIMEOUT_MS
 
 Settings of Kafka's producer without a counterpart here (interceptors, socket buffers) are accepted and ignored, so that
-a job moves over by changing its format. Settings that would promise a missing feature (security, transactions) are
+a job moves over by changing its format. Settings that would promise a missing feature (transactions) are
 refused.
 """
 
@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from barnabas.clients.config import ProducerConfig
+from barnabas.clients.security.settings import SecuritySettings
 from barnabas.pipeline.errors import OptionError
 from barnabas.pipeline.options import Options
 
@@ -133,16 +134,14 @@ def _producer_config(options: Options, *, needs_idempotence: bool) -> ProducerCo
             fields["enable_idempotence"] = options.boolean("kafka.enable.idempotence", True)
         elif name in _REFUSED:
             raise OptionError(f"option kafka.{name} cannot be given: {_REFUSED[name]}")
-        elif name == "security.protocol" and text.upper() != "PLAINTEXT":
-            raise OptionError(
-                f"option kafka.security.protocol must be PLAINTEXT, not {value!r}: nothing else is served"
-            )
     if needs_idempotence and (fields.get("acks", -1) != -1 or fields.get("enable_idempotence") is False):
         raise OptionError(
             "kafka.acks=all and kafka.enable.idempotence=true are needed to write exactly once; "
             "give replaySafe=false to do without"
         )
     try:
-        return ProducerConfig(**fields)
+        return ProducerConfig(security=SecuritySettings.from_properties(options.kafka()), **fields)
     except ValueError as error:
-        raise OptionError(f"options kafka.*: {error}") from error
+        sentence = str(error)
+        option = f"option kafka.{sentence}" if sentence.startswith(("security.", "sasl.", "ssl.")) else None
+        raise OptionError(option or f"options kafka.*: {sentence}") from error

@@ -78,7 +78,7 @@ async def test_strings_go_where_the_option_says_in_the_order_of_the_rows(spark: 
         ("'x' value", {"topics": "t"}, "append", "option topics is not known; did you mean topic?"),
         ("'x' value", {"topic": "t", "kafka.acks": "2"}, "append", "kafka.acks must be all, -1, 1 or 0, not '2'"),
         ("'x' value", {"topic": "t", "kafka.transactional.id": "a"}, "append", "each attempt of a task takes an id"),
-        ("'x' value", {"topic": "t", "kafka.security.protocol": "SSL"}, "append", "must be PLAINTEXT, not 'SSL'"),
+        ("'x' value", {"topic": "t", "kafka.security.protocol": "TLS"}, "append", "kafka.security.protocol=TLS"),
         ("'x' value", {"topic": "t"}, "overwrite", "mode overwrite is not supported"),
         ("'x' value, 9 partition", {"topic": "narrow"}, "append", "narrow-9: the topic has 1 partitions"),
         ("'x' value", {"topic": "a b"}, "append", "a b"),
