@@ -91,6 +91,7 @@ DIFFERENCES = {
     "ssl.protocol": "TLSv1.2, TLSv1.3 or TLS; Kafka takes any name that Java has",
     "ssl.enabled.protocols": "TLSv1.2 and TLSv1.3 only",
     "config.providers": "read at start",
+    "max.connections.per.ip.overrides": "host:number entries; Kafka checks them later",
 }
 TOPIC_DIFFERENCES = {
     "segment.bytes": "as log.segment.bytes",

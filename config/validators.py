@@ -148,3 +148,21 @@ class NamedLevels(NamedTuple):
             if not (level.isascii() and level.isdigit() and lowest <= int(level[:6]) <= highest):
                 return f"has level {level} of {name}, which must be {lowest} to {highest}"
         return None
+
+
+class NumbersByHost(NamedTuple):
+    """A text of `host:number` entries, comma-separated; an IPv6 address may be in brackets."""
+
+    @property
+    def rule(self) -> str:
+        """The rule in words."""
+        return "host:number, comma-separated"
+
+    def problem(self, value: PropertyValue) -> str | None:
+        """Return the fault, or None."""
+        assert isinstance(value, str)
+        for entry in filter(None, (part.strip() for part in value.split(","))):
+            host, _, number = entry.rpartition(":")
+            if not (host and number.isascii() and number.isdigit() and int(number[:11]) < 1 << 31):
+                return f"has {entry} where host:number is expected"
+        return None

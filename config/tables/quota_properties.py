@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from barnabas.config.property import INT_MAX, Property, PropertyType, UpdateMode
-from barnabas.config.validators import AtLeast
+from barnabas.config.validators import AtLeast, NumbersByHost
 
 STRING, INT = PropertyType.STRING, PropertyType.INT
 CLUSTER_WIDE = UpdateMode.CLUSTER_WIDE
@@ -42,7 +42,8 @@ QUOTA_PROPERTIES: Sequence[Property] = (
         STRING,
         "",
         "max.connections.per.ip of single addresses or host names: host:number, comma-separated.",
-        update_mode=CLUSTER_WIDE,
+        NumbersByHost(),
+        CLUSTER_WIDE,
         group=QUOTAS,
     ),
     Property(

@@ -169,21 +169,10 @@ _SECURITY_PREFIXES = (
     "password.encoder.",
     "zookeeper.ssl.",
 )
-_SECURITY_NAMES = frozenset(
-    {
-        "allow.everyone.if.no.acl.found",
-        "authorizer.class.name",
-        "connections.max.reauth.ms",
-        "early.start.listeners",
-        "principal.builder.class",
-        "super.users",
-        "zookeeper.set.acl",
-    }
-)
+_SECURITY_NAMES = frozenset({"client.quota.callback.class", "zookeeper.set.acl"})
 
 # Values that describe what Barnabas does anyway: no warning.
 _HARMLESS = {
-    "security.inter.broker.protocol": "PLAINTEXT",
     "remote.log.storage.system.enable": "false",
     "unclean.leader.election.enable": "false",
 }

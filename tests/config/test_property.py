@@ -13,7 +13,7 @@ from barnabas.config.property import (
     parse_as,
     show,
 )
-from barnabas.config.validators import AtLeast, Between, ListOf, NamedLevels, OneOf, Validator
+from barnabas.config.validators import AtLeast, Between, ListOf, NamedLevels, NumbersByHost, OneOf, Validator
 from barnabas.config.value import PropertyValue
 
 INT, LONG, SHORT = PropertyType.INT, PropertyType.LONG, PropertyType.SHORT
@@ -136,3 +136,18 @@ def test_a_table_cannot_be_changed() -> None:
 
     with pytest.raises(TypeError):
         table["b"] = table["a"]  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("", None),
+        ("10.0.0.5:3, host.example:0,[::1]:7,::1:8", None),
+        ("10.0.0.5", "has 10.0.0.5 where host:number is expected"),
+        ("10.0.0.5:3,:4", "has :4 where host:number is expected"),
+        ("10.0.0.5:-1", "has 10.0.0.5:-1 where host:number is expected"),
+        ("10.0.0.5:2147483648", "has 10.0.0.5:2147483648 where host:number is expected"),
+    ],
+)
+def test_limits_of_addresses_are_pairs(text: str, fault: str | None) -> None:
+    assert NumbersByHost().problem(text) == fault

@@ -92,7 +92,6 @@ def test_lint_refuses_the_bare_names(folder: str, statement: str) -> None:
 
 
 def test_the_image_is_built_from_every_folder_of_the_package() -> None:
-    folders = {each.name for each in (REPOSITORY / "barnabas").iterdir() if each.is_symlink()}
     copied = {line.removeprefix("!") for line in (REPOSITORY / ".dockerignore").read_text().splitlines()}
 
-    assert folders <= copied
+    assert set(FOLDERS) <= copied
