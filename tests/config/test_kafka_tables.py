@@ -19,6 +19,10 @@ from barnabas.config.tables import unserved
 
 TABLE = Path(__file__).parent / "data" / "kafka-configs.tsv"
 OURS_ALONE = {
+    "audit.log.grants",
+    "audit.log.max.bytes",
+    "audit.log.max.lines.per.second",
+    "audit.log.path",
     "ignore.security",
     "initial.features",
     "metrics.group.lag.enable",
