@@ -6,6 +6,7 @@ import random
 import re
 import socket
 import struct
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,14 +23,17 @@ from tests.support.metrics import metric, wait_for_metric
 PLAIN_USERS = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="pencil" user_bob="crayon";'
 MAX_RECEIVE_BYTES = 20_000
 PEERS = 200
+LIFETIME_MS = 1500
 
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     with start_daemon(
         tmp_path_factory.mktemp("sasl"),
-        "listeners=OPEN://127.0.0.1:0,SECURE://127.0.0.1:0",
-        "listener.security.protocol.map=OPEN:PLAINTEXT,SECURE:SASL_PLAINTEXT",
+        "listeners=OPEN://127.0.0.1:0,SECURE://127.0.0.1:0,LIMITED://127.0.0.1:0",
+        "listener.security.protocol.map=OPEN:PLAINTEXT,SECURE:SASL_PLAINTEXT,LIMITED:SASL_PLAINTEXT",
+        f"listener.name.limited.plain.sasl.jaas.config={PLAIN_USERS}",
+        f"listener.name.limited.connections.max.reauth.ms={LIFETIME_MS}",
         "sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
         f"listener.name.secure.plain.sasl.jaas.config={PLAIN_USERS}",
         f"sasl.server.max.receive.size={MAX_RECEIVE_BYTES}",
@@ -40,12 +44,16 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
         assert "Traceback" not in daemon.log
 
 
-@pytest.fixture(scope="module")
-def port(daemon: Daemon) -> int:
-    """The port of the listener that requires SASL."""
-    found = re.search(r"listener=SECURE://127\.0\.0\.1:0 port=(\d+)", daemon.log)
+def port_of(daemon: Daemon, listener: str) -> int:
+    found = re.search(rf"listener={listener}://127\.0\.0\.1:0 port=(\d+)", daemon.log)
     assert found is not None
     return int(found[1])
+
+
+@pytest.fixture(scope="module")
+def port(daemon: Daemon) -> int:
+    """The port of the listener whose sessions have no limit."""
+    return port_of(daemon, "SECURE")
 
 
 def set_password(daemon: Daemon, user: str, password: str, mechanism: str = "SCRAM-SHA-256") -> None:
@@ -219,6 +227,24 @@ def test_users_of_plain_are_replaced_while_the_broker_runs(daemon: Daemon, port:
     assert (attempt("new"), attempt("old")) == (0, 58)
     alter(1, None)
     assert attempt("new") == 58
+
+
+def test_librdkafka_reauthenticates_while_it_produces(daemon: Daemon) -> None:
+    """librdkafka does so at 90 % of the lifetime: it is never disconnected, and no record is lost."""
+    producer = Producer(rdkafka(port_of(daemon, "LIMITED"), "alice", "pencil"))
+    labels = '{listener="LIMITED",mechanism="PLAIN"}'
+    delivered: list[KafkaError | None] = []
+    deadline = time.monotonic() + 30
+    sent = 0
+    while (metric(daemon, f"barnabas_reauthentications_total{labels}") or 0) < 2:
+        assert time.monotonic() < deadline
+        producer.produce("limited", b"x", on_delivery=lambda error, _: delivered.append(error))
+        sent += 1
+        producer.poll(0.02)
+    assert producer.flush(30) == 0
+    assert delivered == [None] * sent
+    assert metric(daemon, f"barnabas_sessions_expired_total{labels}") is None
+    assert metric(daemon, f"barnabas_reauthentications_failed_total{labels}") is None
 
 
 def test_authentications_are_counted(daemon: Daemon, port: int) -> None:

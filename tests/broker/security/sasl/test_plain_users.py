@@ -57,7 +57,8 @@ def test_a_line_that_cannot_be_used_leaves_the_users_as_they_were(caplog: pytest
 
 
 @pytest.mark.parametrize(
-    ("line", "reason"), [(None, "not set"), (f"{SCRAM_MODULE} required;", "login module must be"), ("", "no login module")]
+    ("line", "reason"),
+    [(None, "not set"), (f"{SCRAM_MODULE} required;", "login module must be"), ("", "no login module")],
 )
 def test_a_start_refuses_a_listener_without_users_of_plain(line: str | None, reason: str) -> None:
     with pytest.raises(JaasError, match=reason):
