@@ -47,6 +47,7 @@ from barnabas.broker.producer_ids import ProducerIds
 from barnabas.broker.quotas.connection_rates import ConnectionRates
 from barnabas.broker.quotas.manager import QuotaManager, QuotaWindows, monotonic_ms
 from barnabas.broker.security.sasl.failure_log import FailureLog
+from barnabas.broker.security.tls.certificates import Certificates
 from barnabas.broker.security.tokens.lifetimes import TokenLifetimes, token_lifetimes
 from barnabas.broker.security.tokens.sweep import TokenSweep
 from barnabas.broker.security_applier import SecurityApplier
@@ -55,6 +56,7 @@ from barnabas.broker.storage.files.clean_shutdown import NO_BROKER_EPOCH
 from barnabas.broker.storage.files.errors import StorageError
 from barnabas.broker.storage.log_manager import LogManager
 from barnabas.broker.transactions.coordinator import TransactionCoordinator
+from barnabas.config.listeners import METRICS, SSL
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -125,6 +127,7 @@ class Node:
         self._flush_waits = FlushWaits(loop)
         self._state.flusher = self._flush_waits.flusher
         self._failures = FailureLog(loop)
+        self._certificates = self._state.certificates = Certificates()
         self._loop_lag = LoopLagTimer(loop, self._probes.loop_lag)
         self._sockets: list[socket.socket] = []
         self._metrics: MetricsServer | None = None
@@ -196,8 +199,11 @@ class Node:
         listener = self._config.metrics_listener
         if listener is None:
             return None
+        tls = None
+        if self._config.security_protocol(METRICS) == SSL:
+            tls = self._certificates.load(self._config.listener_properties(METRICS)).current
         try:
-            return start_metrics_server(listener.host, listener.port, probes=self._probes, state=self._state)
+            return start_metrics_server(listener.host, listener.port, probes=self._probes, state=self._state, tls=tls)
         except OSError as error:
             raise StartupError(
                 f"cannot serve metrics (metrics.listener): {error}; take another address with --set "
@@ -310,7 +316,9 @@ class Node:
             client_quotas=quotas,
             bind_access=None if authorizer is None else authorizer.bind,
         )
-        listeners = ClientListeners(loop, live, connections, connection_rates, probes, self._failures)
+        listeners = ClientListeners(
+            loop, live, connections, connection_rates, probes, self._failures, self._certificates
+        )
         return _Services(storage, changes, groups, transactions, apis.fetch, connections, listeners, tokens)
 
     def _accept(self, services: _Services) -> None:
@@ -332,7 +340,8 @@ class Node:
         self._loop_lag.start()
         services.connections.start()
         backlog = self._config.get_int("socket.listen.backlog.size")
-        services.listeners.start(self._sockets, self._gates(services), storage.log_manager.scheduler, backlog)
+        services.listeners.start(self._sockets, self._gates(services), backlog)
+        self._certificates.start(storage.log_manager.scheduler)
         self._state.serve()
 
     def _gates(self, services: _Services) -> Mapping[str, Callable[[], Gate]]:

@@ -19,6 +19,7 @@ from typing import Any, Final
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 from barnabas.broker.metrics.application import make_application
+from barnabas.broker.metrics.server import NewContext
 from barnabas.broker.metrics.state import BrokerState
 from barnabas.broker.probes import BrokerProbes
 
@@ -50,7 +51,9 @@ class BoundedHttpServer(ThreadingMixIn, WSGIServer):
     block_on_close = False
     timeout = 0
 
-    def __init__(self, listener: socket.socket, probes: BrokerProbes, state: BrokerState) -> None:
+    def __init__(
+        self, listener: socket.socket, probes: BrokerProbes, state: BrokerState, tls: NewContext | None
+    ) -> None:
         address = listener.getsockname()
         super().__init__(address, _QuietHandler, bind_and_activate=False)
         self.socket.close()
@@ -59,6 +62,7 @@ class BoundedHttpServer(ThreadingMixIn, WSGIServer):
         self.server_name, self.server_port = str(address[0]), int(address[1])
         self.setup_environ()
         self.set_app(make_application(probes, state))
+        self._tls = tls
         self._deadlines: dict[socket.socket, float] = {}
         self._lock = threading.Lock()
         self._accept_failed = False
@@ -92,10 +96,21 @@ class BoundedHttpServer(ThreadingMixIn, WSGIServer):
     def get_request(self) -> tuple[socket.socket, Any]:
         """Accept a connection; note whether a failure was due to a lack of file descriptors."""
         try:
-            return self.socket.accept()
+            accepted, address = self.socket.accept()
         except OSError as error:
             self._accept_failed = error.errno in _OUT_OF_DESCRIPTORS
             raise
+        if self._tls is None:
+            return accepted, address
+        # The handshake is the connection's own thread's: `finish_request`.
+        return self._tls().wrap_socket(accepted, server_side=True, do_handshake_on_connect=False), address
+
+    def finish_request(self, request: Any, client_address: Any) -> None:
+        """Serve a connection in its thread, after the TLS handshake if there is one."""
+        if self._tls is not None:
+            request.settimeout(CONNECTION_SECONDS_MAX)
+            request.do_handshake()
+        super().finish_request(request, client_address)
 
     def verify_request(self, request: Any, client_address: Any) -> bool:
         """Return whether the connection is within the limit. If not, socketserver closes it."""
@@ -123,7 +138,8 @@ class BoundedHttpServer(ThreadingMixIn, WSGIServer):
 
 def _shut_down(connection: socket.socket) -> None:
     try:
-        connection.shutdown(socket.SHUT_RDWR)
+        # The plain socket's method: that of a TLS socket would let its thread go on without encryption.
+        socket.socket.shutdown(connection, socket.SHUT_RDWR)
     except OSError:
         # Already closed by its own thread or by the client.
         return

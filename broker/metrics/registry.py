@@ -29,6 +29,7 @@ from barnabas.broker.metrics.storage_collectors import (
     MoveCollector,
     TaskCollector,
 )
+from barnabas.broker.metrics.tls_collector import TlsCollector
 from barnabas.broker.metrics.transaction_collector import TransactionCollector
 from barnabas.broker.probes import BrokerProbes
 
@@ -46,6 +47,7 @@ COLLECTORS: Final = cast(
         RequestCollector,
         TopicCollector,
         ConnectionCollector,
+        TlsCollector,
         AuthenticationCollector,
         QuotaCollector,
         GroupCollector,
@@ -73,6 +75,7 @@ def make_registry(probes: BrokerProbes, state: BrokerState) -> CollectorRegistry
         RequestCollector(probes),
         TopicCollector(probes),
         ConnectionCollector(probes),
+        TlsCollector(probes, state),
         AuthenticationCollector(probes),
         QuotaCollector(probes),
         GroupCollector(probes),

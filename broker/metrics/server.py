@@ -10,10 +10,14 @@ from __future__ import annotations
 import selectors
 import socket
 import threading
-from typing import Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.metrics.state import BrokerState
 from barnabas.broker.probes import BrokerProbes
+
+if TYPE_CHECKING:
+    import ssl
 
 BACKLOG: Final = 16
 SWEEP_SECONDS: Final = 1.0
@@ -21,19 +25,28 @@ SWEEP_SECONDS: Final = 1.0
 CLOSE_SECONDS_MAX: Final = 2.0
 
 
-def start_metrics_server(host: str, port: int, *, probes: BrokerProbes, state: BrokerState) -> MetricsServer:
-    """Bind `host:port` (0 takes a free port) and serve it from a daemon thread.
+NewContext = Callable[[], "ssl.SSLContext"]
+"""Returns the newest TLS context; called for each connection."""
+
+
+def start_metrics_server(
+    host: str, port: int, *, probes: BrokerProbes, state: BrokerState, tls: NewContext | None = None
+) -> MetricsServer:
+    """Bind `host:port` (0 takes a free port) and serve it from a daemon thread, by HTTPS with `tls`.
 
     Raises OSError, whose text is one sentence with the address, when it cannot be bound.
     """
-    return MetricsServer(_listen(host, port), probes=probes, state=state)
+    return MetricsServer(_listen(host, port), probes=probes, state=state, tls=tls)
 
 
 class MetricsServer:
     """The running metrics port. `port` is the one in use; `close` ends it."""
 
-    def __init__(self, listener: socket.socket, *, probes: BrokerProbes, state: BrokerState) -> None:
+    def __init__(
+        self, listener: socket.socket, *, probes: BrokerProbes, state: BrokerState, tls: NewContext | None
+    ) -> None:
         self.port: int = listener.getsockname()[1]
+        self._tls = tls
         self._listener = listener
         self._probes = probes
         self._state = state
@@ -57,7 +70,7 @@ class MetricsServer:
             # Imported here for its cost: see the top of the file.
             from barnabas.broker.metrics.http_server import BoundedHttpServer
 
-            with BoundedHttpServer(self._listener, self._probes, self._state) as server:
+            with BoundedHttpServer(self._listener, self._probes, self._state, self._tls) as server:
                 while True:
                     ready = selector.select(SWEEP_SECONDS if server.open_connections else None)
                     if self._is_closing(ready):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from barnabas.broker.groups.offsets.committed import CommittedOffsets
+    from barnabas.broker.security.tls.certificates import Certificates
     from barnabas.broker.storage.group_commit import GroupCommitFlusher
     from barnabas.broker.storage.log.readable_log import ReadableLog
     from barnabas.broker.storage.served_logs import ServedLogs
@@ -33,12 +34,13 @@ class BrokerState:
     of loading. `transactions` is None until then. `committed_offsets` needs metrics.group.lag.enable, else it is None.
     """
 
-    __slots__ = ("committed_offsets", "flusher", "log_manager", "phase", "ready", "transactions")
+    __slots__ = ("certificates", "committed_offsets", "flusher", "log_manager", "phase", "ready", "transactions")
 
     def __init__(self) -> None:
         self.phase = Phase.STARTING
         self.ready: bool = False
         self.log_manager: ServedLogs[ReadableLog] | None = None
+        self.certificates: Certificates | None = None
         self.flusher: GroupCommitFlusher | None = None
         self.committed_offsets: CommittedOffsets | None = None
         self.transactions: TransactionCoordinator | None = None

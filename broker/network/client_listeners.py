@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from barnabas.broker.probes import BrokerProbes
     from barnabas.broker.quotas.connection_rates import ConnectionRates
     from barnabas.broker.security.sasl.failure_log import FailureLog
+    from barnabas.broker.security.tls.certificates import Certificates
     from barnabas.broker.security.tls.listener_context import ListenerContext
-    from barnabas.broker.storage.services.scheduler import Scheduler
     from barnabas.config import BrokerConfig, Listener
     from barnabas.transport.handshakes import HandshakeThreads
 
@@ -39,9 +39,6 @@ logger = logging.getLogger(__name__)
 
 _ENCRYPTED: Final = frozenset({"SSL", "SASL_SSL"})
 _AUTHENTICATED: Final = frozenset({"SASL_PLAINTEXT", "SASL_SSL"})
-
-REFRESH_MS: Final = 2_000
-"""Interval of the checks for changed certificates."""
 
 NewGate = Callable[[], "Gate"]
 
@@ -57,6 +54,7 @@ class ClientListeners:
         rates: ConnectionRates,
         probes: BrokerProbes,
         failures: FailureLog,
+        certificates: Certificates,
     ) -> None:
         self._loop = loop
         self._config = config
@@ -64,33 +62,21 @@ class ClientListeners:
         self._rates = rates
         self._probes = probes
         self._failures = failures
+        self._certificates = certificates
         self._acceptors: list[Acceptor] = []
         self._tls: list[TlsConnections] = []
         self._handshakes: HandshakeThreads | None = None
-        self.contexts: list[ListenerContext] = []
-        """Of the listeners with TLS."""
+        self._contexts: list[ListenerContext] = []
 
     def load_certificates(self) -> None:
-        """Load the key stores of all listeners with TLS. Blocks. Raises StartupError, naming the listener."""
-        encrypted = [name for name, protocol in self._protocols() if protocol in _ENCRYPTED]
-        if not encrypted:
-            return
-        # Imported here: brokers without TLS do not pay for its libraries.
-        from barnabas.broker.security.tls.listener_context import ListenerContext
-        from barnabas.transport.errors import TlsConfigError
+        """Load the certificates of all listeners with TLS. Blocks. Raises StartupError, naming the listener."""
+        for name, protocol in self._protocols():
+            if protocol in _ENCRYPTED:
+                self._contexts.append(self._certificates.load(self._config.listener_properties(name)))
+        if self._contexts:
+            self._config.follow(self._ensure_certificates, self._certificates.refresh)
 
-        for name in encrypted:
-            context = ListenerContext(self._config.listener_properties(name))
-            try:
-                context.load()
-            except TlsConfigError as error:
-                raise StartupError(f"the listener {name} cannot serve TLS: {error}") from error
-            self.contexts.append(context)
-        self._config.follow(self._ensure_certificates, self.refresh)
-
-    def start(
-        self, sockets: Sequence[socket.socket], gates: Mapping[str, NewGate], scheduler: Scheduler, backlog: int
-    ) -> None:
+    def start(self, sockets: Sequence[socket.socket], gates: Mapping[str, NewGate], backlog: int) -> None:
         """Accept clients on the bound sockets, which are in the order of `listeners`.
 
         `gates` creates the gate of a connection by the name of its SASL listener. Raises StartupError.
@@ -110,20 +96,13 @@ class ClientListeners:
             acceptor.start(backlog)
             self._acceptors.append(acceptor)
             self._log(listener, bound)
-        if self.contexts:
-            scheduler.schedule("tls-certificates", self.refresh, delay_ms=REFRESH_MS, period_ms=REFRESH_MS)
-
-    def refresh(self) -> None:
-        """Replace the certificates whose files or properties have changed. Blocks."""
-        for context in self.contexts:
-            context.refresh()
 
     def _ensure_certificates(self, changed: BrokerConfig) -> None:
         """Refuse changed properties of a listener with which it could not serve TLS. Blocks. Raises ConfigError."""
         from barnabas.transport.errors import TlsConfigError
         from barnabas.transport.settings import TlsSettings
 
-        for context in self.contexts:
+        for context in self._contexts:
             before = self._config.listener_properties(context.listener)
             after = changed.listener_properties(context.listener)
             try:
@@ -175,7 +154,7 @@ class ClientListeners:
         return connection if tls is None else lambda host: tls.wrap(connection(host))
 
     def _new_tls(self) -> dict[str, TlsConnections]:
-        if not self.contexts:
+        if not self._contexts:
             return {}
         from barnabas.broker.network.tls_connections import TlsConnections
         from barnabas.broker.security.tls.principal_mapper import MappingRuleError
@@ -185,7 +164,7 @@ class ClientListeners:
         self._handshakes = HandshakeThreads(self._loop)
         scratch = new_scratch()
         by_listener: dict[str, TlsConnections] = {}
-        for context in self.contexts:
+        for context in self._contexts:
             try:
                 by_listener[context.listener] = TlsConnections(
                     self._config.listener_properties(context.listener),

@@ -2,5 +2,6 @@
 
 distinguished_names   subjects as Java prints them
 principal_mapper      ssl.principal.mapping.rules
+certificates          the contexts of all listeners
 listener_context      the context of one listener, rebuilt when its files or properties change
 """
