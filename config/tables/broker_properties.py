@@ -3,8 +3,8 @@
 Source: Apache Kafka 4.3's KafkaConfig.configDef(). Where one node or a first try needs it, ours differ and the text
 mentions it: listeners on the loopback address, data in ./barnabas-data, node.id and process.roles optional. Properties
 without a counterpart in Kafka: metrics.listener, metrics.group.lag.enable, ignore.security, read.only,
-initial.features, ssl.handshake.timeout.ms, sasl.authentication.timeout.ms, audit.log.*. Kafka's names that Barnabas does
-not serve are in unserved.py.
+initial.features, ssl.handshake.timeout.ms, sasl.authentication.timeout.ms, audit.log.*. Kafka's names that Barnabas
+does not serve are in unserved.py.
 """
 
 from __future__ import annotations
