@@ -37,7 +37,7 @@ class DescribeUserScramCredentialsHandler:
         """Answer one DescribeUserScramCredentials request as the module docstring specifies."""
         ensure_cluster_allowed(session, Operation.DESCRIBE, ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS)
         known: dict[str, list[ScramCredentialInfo]] = {}
-        for (user, mechanism), credential in self._store.image.security.scram.items():
+        for (user, mechanism), credential in sorted(self._store.image.security.scram.items()):
             known.setdefault(user, []).append(ScramCredentialInfo(mechanism, credential.iterations))
         asked = Counter(request.users or list(known))
         return DescribeUserScramCredentialsResponse([_result(user, asked[user], known.get(user)) for user in asked])

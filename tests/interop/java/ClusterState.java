@@ -82,11 +82,15 @@ public class ClusterState {
             lines.add("acl " + binding);
         }
         admin.describeUserScramCredentials().all().get(TIMEOUT_S, TimeUnit.SECONDS)
-            .forEach((user, description) -> lines.add("user " + user + " " + description.credentialInfos()));
+            .forEach((user, description) -> lines.add("user " + user + " " + sorted(description.credentialInfos())));
         admin.describeClientQuotas(ClientQuotaFilter.all()).entities().get(TIMEOUT_S, TimeUnit.SECONDS)
             .forEach((entity, values) -> lines.add("quota " + new TreeMap<>(entity.entries()) + " " + values));
         admin.describeFeatures().featureMetadata().get(TIMEOUT_S, TimeUnit.SECONDS).finalizedFeatures()
             .forEach((name, range) -> lines.add("feature " + name + " " + range.maxVersionLevel()));
+    }
+
+    private static List<String> sorted(List<ScramCredentialInfo> infos) {
+        return infos.stream().map(ScramCredentialInfo::toString).sorted().toList(); // Kafka's order changes
     }
 
     private static AlterConfigOp set(String name, String value) {
