@@ -30,9 +30,13 @@ def created(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def ports(created: Path) -> Iterator[list[int]]:
-    listeners = "SASL_SSL://127.0.0.1:0,SSL://127.0.0.1:0,PLAINTEXT://127.0.0.1:0"
-    settings = entries(created / "server.properties")
-    daemon = Daemon(created.parent / "broker", {**settings, "listeners": listeners, "advertised.listeners": listeners})
+    listeners = "SASL_SSL://127.0.0.1:0,SSL://127.0.0.1:0,PLAINTEXT://127.0.0.1:0,ELSEWHERE://127.0.0.2:0"
+    changed = {
+        "listeners": listeners,
+        "advertised.listeners": listeners,
+        "listener.security.protocol.map": "SASL_SSL:SASL_SSL,SSL:SSL,PLAINTEXT:PLAINTEXT,ELSEWHERE:SSL",
+    }
+    daemon = Daemon(created.parent / "broker", {**entries(created / "server.properties"), **changed})
     with daemon:
         yield [int(found) for found in re.findall(r"listening, listener=\S+ port=(\d+)", daemon.log)]
 
