@@ -18,6 +18,7 @@ from barnabas.protocol.kafka.schema import (
 from barnabas.protocol.messages.cluster.describe_user_scram_credentials import (
     DescribeUserScramCredentialsRequest,
     DescribeUserScramCredentialsResponse,
+    ScramUserResult,
 )
 
 REQUEST = Message(
@@ -33,5 +34,6 @@ encode_response = RESPONSE.write
 
 
 def encode_error(version: int, request: DescribeUserScramCredentialsRequest, code: ErrorCode, message: str) -> bytes:
-    """A refusal."""
-    return RESPONSE.write(version, DescribeUserScramCredentialsResponse([], code, message))
+    """A refusal of the whole request and, as in Kafka without its name, of each user."""
+    results = [ScramUserResult("", error=code, message=message) for _ in request.users or ()]
+    return RESPONSE.write(version, DescribeUserScramCredentialsResponse(results, code, message))

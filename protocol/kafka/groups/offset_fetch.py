@@ -172,8 +172,10 @@ def _write_topics(version: int, out: bytearray, group: OffsetFetchGroupResult) -
     flexible = version >= _FLEXIBLE_FROM
     write_count = compact_count if flexible else INT32.pack
     write_text = compact_string if flexible else string
-    out += write_count(len(group.topics))
-    for topic in group.topics:
+    # As in Kafka, versions that have the group's error have no partitions beside it.
+    topics = () if version >= _ALL_FROM and group.error else group.topics
+    out += write_count(len(topics))
+    for topic in topics:
         out += (topic.topic_id or ZERO_UUID) if version >= _BY_ID_FROM else write_text(topic.name)
         out += write_count(len(topic.partitions))
         _write_partitions(version, out, topic)

@@ -1,0 +1,101 @@
+"""Runs the authorization table against a broker with StandardAuthorizer and SASL/PLAIN users."""
+
+from __future__ import annotations
+
+from barnabas.protocol.messages.security.resources import PatternType, Permission
+from tests.support.authorization.entities import outcome, request
+from tests.support.authorization.rows import ROWS, Grant, Row
+from tests.support.kafka.kafka_wire import KafkaWire
+
+STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+SUPER_USER = "admin"
+PASSWORD = "secret"
+
+
+def cases(row: Row) -> list[tuple[str, tuple[Grant, ...]]]:
+    """Return the users of a row with their grants: none, each stage, all."""
+    stages = [(), *row.stages, row.grants]
+    return [(f"{row.name}-{number}", grants) for number, grants in enumerate(stages)]
+
+
+def users() -> list[str]:
+    """Return all users that log in."""
+    return [SUPER_USER, *(user for row in ROWS for user, _ in cases(row))]
+
+
+def jaas() -> str:
+    """Return the JAAS line of the users, for sasl.jaas.config of PLAIN."""
+    options = " ".join(f'user_{user}="{PASSWORD}"' for user in users())
+    return f"org.apache.kafka.common.security.plain.PlainLoginModule required {options};"
+
+
+def log_in(port: int, user: str) -> KafkaWire:
+    """Return a connection of a user."""
+    kafka = KafkaWire("127.0.0.1", port)
+    assert kafka.call("sasl_handshake", 1, mechanism="PLAIN").error_code.value == 0
+    token = f"\0{user}\0{PASSWORD}".encode()
+    assert kafka.call("sasl_authenticate", 2, auth_bytes=token).error_code.value == 0
+    return kafka
+
+
+def prepare(port: int) -> None:
+    """Create the world of the rows, and the ACLs of all users."""
+    with log_in(port, SUPER_USER) as kafka:
+        topics = [
+            {"name": name, "num_partitions": 2, "replication_factor": 1, "assignments": [], "configs": []}
+            for name in ("orders", "hidden")
+        ]
+        kafka.send(request("create_topics", 7, {"topics": topics}))
+        assert [each.error_code.value for each in kafka.receive("create_topics", 7).topics] == [0, 0]
+        creations = [
+            {
+                "resource_type": int(kind),
+                "resource_name": name,
+                "resource_pattern_type": int(PatternType.LITERAL),
+                "principal": f"User:{user}",
+                "host": "*",
+                "operation": int(operation),
+                "permission_type": int(Permission.ALLOW),
+            }
+            for row in ROWS
+            for user, grants in cases(row)
+            for kind, name, operation in grants
+        ]
+        kafka.send(request("create_acls", 2, {"creations": creations}))
+        assert {each.error_code.value for each in kafka.receive("create_acls", 2).results} == {0}
+
+
+def start_coordinators(port: int) -> None:
+    """Create the groups and the transactional id of the rows; Kafka's coordinators take a moment."""
+    commit = {"partition_index": 0, "committed_offset": 1, "committed_metadata": ""}
+    topics = [{"name": name, "partitions": [commit]} for name in ("orders", "hidden")]
+    codes: set[int] = set()
+    with log_in(port, SUPER_USER) as kafka:
+        for _ in range(200):
+            kafka.call("find_coordinator", 4, key_type=0, coordinator_keys=("readers",))
+            kafka.call("find_coordinator", 4, key_type=1, coordinator_keys=("tx2",))
+            kafka.send(request("init_producer_id", 4, {"transactional_id": "tx2", "transaction_timeout": 1000}))
+            codes = {kafka.receive("init_producer_id", 4).error_code.value}
+            for group_id in ("readers", "g-commit"):
+                kafka.send(request("offset_commit", 8, {"group_id": group_id, "member_id": "", "topics": topics}))
+                answer = kafka.receive("offset_commit", 8)
+                codes.update(part.error_code.value for topic in answer.topics for part in topic.partitions)
+            if codes == {0}:
+                return
+    raise AssertionError(f"the coordinators did not start: {codes}")
+
+
+def answers(port: int, row: Row) -> dict[str, list[str]]:
+    """Return the outcomes of a row's request, by user."""
+    return {user: _answer(port, user, row) for user, _ in cases(row)}
+
+
+def _answer(port: int, user: str, row: Row) -> list[str]:
+    """Send a row's request, again while the broker is loading: Kafka's first producer ids take a moment."""
+    with log_in(port, user) as kafka:
+        for _ in range(50):
+            kafka.send(request(row.api, row.version, row.request))
+            found = outcome(kafka.receive(row.api, row.version))
+            if not any(each.endswith(("error_code=14", "error_code=15")) for each in found):
+                break
+    return found
