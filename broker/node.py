@@ -14,12 +14,10 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-import secrets
 import socket
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from barnabas.broker.authorization.configured import configured_authorizer
@@ -63,7 +61,6 @@ if TYPE_CHECKING:
 
     from barnabas.broker.authorization.authorizer import Authorizer
     from barnabas.broker.handlers.data.fetch import FetchHandler
-    from barnabas.broker.metadata.security.image import SecurityImage
     from barnabas.broker.metadata.view import MetadataView
     from barnabas.broker.metadata_changes import Committer
     from barnabas.broker.network.gating import Gate
@@ -71,8 +68,6 @@ if TYPE_CHECKING:
     from barnabas.broker.storage.served_logs import ServedLogs
     from barnabas.broker.storage.services.clock import Clock
     from barnabas.config import BrokerConfig
-    from barnabas.config.listener_view import ListenerView
-    from barnabas.protocol.sasl.exchange import SaslServer
     from barnabas.protocol.topic_partition import TopicPartition
 
 T = TypeVar("T")
@@ -350,33 +345,18 @@ class Node:
         names = [each.name for each in config.listeners if config.security_protocol(each.name).startswith("SASL_")]
         if not names:
             return {}
-        # Imported here: most brokers have no such listener.
-        from barnabas.broker.security.sasl.gate import SaslGate
-        from barnabas.broker.security.sasl.scram_users import NoTokens
-        from barnabas.broker.security.sasl.setup import SaslParts, sasl_listener
-        from barnabas.broker.security.sasl.work_queue import WorkQueue
-        from barnabas.broker.security.tokens.logins import ScramTokenLogins
+        from barnabas.broker.security.sasl.gates import begin_gates  # here: most brokers have no such listener
 
-        def image() -> SecurityImage:
-            return storage.metadata.image.security
-
-        tokens = services.tokens
-        parts = SaslParts(
-            loop=self._loop,
-            serve=connections.dispatcher.serve,
-            image=image,
-            tokens=NoTokens() if tokens is None else ScramTokenLogins(tokens.passwords, image, self._clock.wall_ms),
-            secret=secrets.token_bytes(32),
-            work=WorkQueue(self._loop, self._blocking_io),
+        return begin_gates(
+            names,
+            config=storage.config,
+            metadata=storage.metadata,
+            connections=connections,
+            tokens=services.tokens,
             failures=self._failures,
-            probe=self._probes.authentications,
+            probes=self._probes,
             wall_ms=self._clock.wall_ms,
-            authenticated=connections.bind_access,
-            more_mechanisms={"OAUTHBEARER": _begin_oauthbearer},
         )
-        return {
-            name: partial(SaslGate, sasl_listener(storage.config.listener_properties(name), parts)) for name in names
-        }
 
     def _close_storage(self, storage: _Storage) -> bool:
         self._flush_waits.flusher.stop()
@@ -409,10 +389,3 @@ class Node:
 
     async def _blocking(self, work: Callable[[], T]) -> T:
         return await self._loop.run_in_executor(self._blocking_io, work)
-
-
-def _begin_oauthbearer(properties: ListenerView) -> Callable[[], SaslServer]:
-    # Imported here: PyJWT and cryptography would add 50 ms to the start of every broker with a SASL listener.
-    from barnabas.broker.security.oauth.mechanism import begin_oauthbearer
-
-    return begin_oauthbearer(properties)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hmac
 import secrets
+from collections.abc import Callable
 from typing import Final
 
 from barnabas.protocol.sasl.exchange import SaslError
@@ -38,11 +39,19 @@ class ScramClient:
     """One exchange. `is_token`: `user` is the id of a delegation token, and `password` its HMAC in base64."""
 
     def __init__(
-        self, mechanism: ScramMechanism, user: str, password: str, *, is_token: bool = False, nonce: str | None = None
+        self,
+        mechanism: ScramMechanism,
+        user: str,
+        password: str,
+        *,
+        is_token: bool = False,
+        nonce: str | None = None,
+        derive: Callable[[ScramMechanism, str, bytes, int], bytes] = salted_password,
     ) -> None:
-        """`nonce` None: a random one. Raises SaslError for a name that SCRAM cannot transport."""
+        """`nonce` None: random. `derive` may cache keys. Raises SaslError for a name that SCRAM cannot transport."""
         self._mechanism = mechanism
         self._password = password
+        self._derive = derive
         self._nonce = secrets.token_urlsafe(_NONCE_BYTES) if nonce is None else nonce
         self._bare = client_first_bare(user, self._nonce, is_token=is_token)
         self._signature: bytes | None = None
@@ -71,7 +80,7 @@ class ScramClient:
                 f"the server requests {first.iterations} iterations of {mechanism.name}; "
                 f"{MIN_ITERATIONS} to {MAX_CLIENT_ITERATIONS} are accepted"
             )
-        salted = salted_password(mechanism, self._password, first.salt, first.iterations)
+        salted = self._derive(mechanism, self._password, first.salt, first.iterations)
         unproved = client_final_unproved(first.nonce)
         signed = b",".join([self._bare.encode(), data, unproved.encode()])
         key = client_key(mechanism, salted)

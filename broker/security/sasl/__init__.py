@@ -2,6 +2,7 @@
 
 gate              one connection's authentication: timers, delays, and when the connection begins to serve requests
 conversation      its state machine on frames, without I/O
+gates             what begins the authentication of connections, by listener
 setup             builds the listeners from the configuration
 listener          the parts that the gates of one listener share
 mechanisms        the mechanisms of a listener, by name
