@@ -11,7 +11,7 @@ from barnabas.transport.contexts import client_context
 from barnabas.transport.errors import TlsConfigError
 from barnabas.transport.settings import TlsSettings
 
-_HOST_MISMATCH: Final = 62
+_MISMATCHES: Final = (62, 64)
 _EXPIRED: Final = 10
 _NOT_YET_VALID: Final = 9
 """OpenSSL's X509_V_ERR_*."""
@@ -37,7 +37,7 @@ class TlsContextSource:
 def tls_fault(peer: str, host: str, error: ssl.SSLError) -> AuthenticationError:
     """Return the error of a failed handshake, with what to check."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        if error.verify_code == _HOST_MISMATCH:
+        if error.verify_code in _MISMATCHES:
             return AuthenticationError(
                 f"the certificate of {peer} is not for {host}: connect by a name that it contains, or, where others "
                 "cannot answer at that address, set ssl.endpoint.identification.algorithm to nothing"
