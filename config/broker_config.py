@@ -42,6 +42,7 @@ class BrokerConfig(PropertyValues):
         "_node_id",
         "_notes",
         "_protocols",
+        "_providers",
         "_static",
         "_warnings",
     )
@@ -56,8 +57,9 @@ class BrokerConfig(PropertyValues):
         dynamic_notes: tuple[str, ...] = (),
     ) -> None:
         """Use of(), load() or with_dynamic(). Raises ConfigError."""
-        super().__init__(static, dynamic_default, dynamic_broker, providers)
+        super().__init__(static, dynamic_default, dynamic_broker)
         self._static = dict(static)
+        self._providers = providers
         self._notes = notes
         self._log_config: LogConfig | None = None
         self._node_id = combinations.node_id(self)
@@ -88,7 +90,9 @@ class BrokerConfig(PropertyValues):
         `notes` are warnings found while the settings were read; they come first in `warnings`. `providers` resolve the
         references in these and in dynamic settings.
         """
-        return cls(static or {}, {}, {}, notes, providers)
+        # Resolved once: a file that is gone later does not matter to a running broker.
+        resolved = {name: _resolved(name, setting, providers) for name, setting in (static or {}).items()}
+        return cls(resolved, {}, {}, notes, providers)
 
     def with_dynamic(
         self, default: Mapping[str, str], broker: Mapping[str, str], *, stored: bool = False
@@ -108,13 +112,13 @@ class BrokerConfig(PropertyValues):
             layer: dict[str, Setting] = {}
             for name, text in texts.items():
                 try:
-                    _ensure_dynamic(name, text, origin, is_default_layer, self._providers)
+                    setting = _dynamic_setting(name, Setting(text, origin), is_default_layer, self._providers)
                 except ConfigError as error:
                     if not stored:
                         raise
                     notes.append(f"{error}; ignored")
                 else:
-                    layer[name] = Setting(text, origin)
+                    layer[name] = setting
             layers.append(layer)
         return BrokerConfig(self._static, layers[0], layers[1], self._notes, self._providers, tuple(notes))
 
@@ -211,13 +215,19 @@ class BrokerConfig(PropertyValues):
         return value
 
 
-def _ensure_dynamic(name: str, text: str, origin: str, is_default_layer: bool, providers: ConfigProviders) -> None:
+def _resolved(name: str, setting: Setting, providers: ConfigProviders) -> Setting:
+    return setting if names.served_property(name) is None else providers.resolve(name, setting)
+
+
+def _dynamic_setting(name: str, setting: Setting, is_default_layer: bool, providers: ConfigProviders) -> Setting:
+    """Return the setting with its references resolved. Raises ConfigError if it cannot be set at run time."""
+    origin = setting.origin
     known = names.served_property(name)
     if known is None:
         if name.startswith(PREFIX):
             raise ConfigError(f"{name} in {origin}: read-only, it is read when the broker starts")
         if names.is_unserved(name):
-            return
+            return setting
         raise names.unknown_property(name, origin)
     if not known.is_dynamic:
         raise ConfigError(f"{name} in {origin}: read-only, it is read when the broker starts")
@@ -228,4 +238,9 @@ def _ensure_dynamic(name: str, text: str, origin: str, is_default_layer: bool, p
         )
     if known.update_mode is UpdateMode.PER_BROKER and is_default_layer:
         raise ConfigError(f"{name} in {origin}: it can be set for one broker only")
-    parse_setting(known, providers.resolve(name, Setting(text, origin)), name)
+    resolved = providers.resolve(name, setting)
+    if resolved.reference is not None and not known.is_sensitive:
+        # Errors and descriptions show other values: whoever may alter configs could read every secret of a provider.
+        raise ConfigError(f"{name} in {origin}: while the broker runs, only passwords may refer to a config provider")
+    parse_setting(known, resolved, name)
+    return resolved

@@ -167,8 +167,9 @@ may refer to a config provider: `${provider:path:key}`. `config.providers` names
 | `DirectoryConfigProvider` | `${dir:/run/secrets:key}` | contents of a file | `allowed.paths` |
 | `EnvVarConfigProvider` | `${env:NAME}` | environment variable | `allowlist.pattern` |
 
-Parameters are `config.providers.<name>.param.allowed.paths` and so on. A reference that cannot be resolved is refused,
-also in a value that is set while the broker runs. (Kafka keeps its text.)
+Parameters are `config.providers.<name>.param.allowed.paths` and so on. A reference that cannot be resolved is refused.
+(Kafka keeps its text.) `barnabas config describe` shows the reference. While the broker runs, only passwords can be set
+to a reference, because whoever may alter configs could otherwise read the provider's secrets.
 
 ## Listeners
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from barnabas.config import names
 from barnabas.config.errors import ConfigError
 from barnabas.config.property import BadValueError, Property, show
-from barnabas.config.providers import PREFIX, ConfigProviders
+from barnabas.config.providers import PREFIX
 from barnabas.config.secret import Secret
 from barnabas.config.tables.broker_properties import BROKER_PROPERTIES
 from barnabas.config.value import ConfigSource, ConfigValue, PropertyValue, Setting
@@ -24,17 +24,15 @@ DEFAULT_ORIGIN = "default"
 class PropertyValues:
     """Values by property name, each with its layer and origin."""
 
-    __slots__ = ("_layers", "_providers", "_unserved", "_values")
+    __slots__ = ("_layers", "_unserved", "_values")
 
     def __init__(
         self,
         static: Mapping[str, Setting],
         dynamic_default: Mapping[str, Setting],
         dynamic_broker: Mapping[str, Setting],
-        providers: ConfigProviders,
     ) -> None:
-        """Raises ConfigError for an unknown name, a bad value, or a reference that `providers` cannot resolve."""
-        self._providers = providers
+        """Raises ConfigError for an unknown name or a bad value. References in the settings are resolved already."""
         self._values: dict[str, ConfigValue] = dict(_DEFAULTS)
         self._layers: dict[str, tuple[ConfigValue, ...]] = {}
         self._unserved: dict[str, ConfigValue] = {}
@@ -167,9 +165,9 @@ class PropertyValues:
                 raise names.unknown_property(name, setting.origin)
             self._unserved[name] = ConfigValue(setting.text, None, source, setting.origin)
             return
-        setting = self._providers.resolve(name, setting)
         value = parse_setting(known, setting, name)
-        text = None if known.is_sensitive else setting.text.strip()
+        # A reference instead of its value: the key may be one of a password.
+        text = None if known.is_sensitive else (setting.reference or setting.text.strip())
         self._values[name] = given = ConfigValue(value, text, source, setting.origin)
         self._layers[name] = (given, *self._layers.get(name, ()))
 

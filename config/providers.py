@@ -43,14 +43,12 @@ class ConfigProviders:
         """Return the setting of property `name` with its references replaced. Raises ConfigError."""
         if "${" not in setting.text:
             return setting
-        references: list[str] = []
 
         def replace(match: re.Match[str]) -> str:
-            references.append(match[0])
             return self._value(name, setting.origin, _Reference(match[0], match[1], match[3] or "", match[4]))
 
-        text = _REFERENCE.sub(replace, setting.text)
-        return Setting(text, setting.origin, ", ".join(references)) if references else setting
+        text, references = _REFERENCE.subn(replace, setting.text)
+        return Setting(text, setting.origin, setting.text) if references else setting
 
     def _value(self, name: str, origin: str, reference: _Reference) -> str:
         where = f"{name} in {origin}: {reference.text}"

@@ -28,7 +28,8 @@ class ConfigSource(Enum):
 class Setting(NamedTuple):
     """An unparsed setting; `origin` fits into a sentence after the word "in".
 
-    `reference` is the reference to a config provider that `text` was read from: errors show it instead of the text.
+    `reference` is the given text if it has references to config providers, which `text` has the values of: errors and
+    descriptions show it instead of `text`.
     """
 
     text: str

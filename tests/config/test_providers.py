@@ -16,6 +16,7 @@ PROVIDERS = (
     f"config.providers.dir.class={PACKAGE}DirectoryConfigProvider",
     f"config.providers.env.class={PACKAGE}EnvVarConfigProvider",
 )
+AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 ENVIRONMENT = {"KEY": "swordfish", "PARTITIONS": "7"}
 
 
@@ -51,6 +52,40 @@ def test_dynamic_values_are_resolved_too() -> None:
     config = configured().with_dynamic({}, {"listener.name.plaintext.ssl.key.password": "${env:KEY}"})
 
     assert config.listener_properties("PLAINTEXT").get_secret("ssl.key.password") == Secret("swordfish")
+
+
+def test_descriptions_show_references_and_not_what_they_refer_to() -> None:
+    config = configured("super.users=User:${env:KEY}", f"authorizer.class.name={AUTHORIZER}")
+
+    assert config.value("super.users").text == "User:${env:KEY}"
+    assert config.setting("super.users") == "super.users=User:${env:KEY} in --set"
+
+
+def test_only_passwords_may_refer_to_a_provider_while_the_broker_runs() -> None:
+    with pytest.raises(ConfigError) as caught:
+        configured().with_dynamic({}, {"listener.name.plaintext.ssl.keystore.location": "${env:KEY}"})
+
+    assert str(caught.value) == (
+        "listener.name.plaintext.ssl.keystore.location in the dynamic config of this broker: while the broker runs, "
+        "only passwords may refer to a config provider"
+    )
+
+
+def test_a_file_that_is_gone_later_does_not_matter(secrets: Path) -> None:
+    config = configured(f"ssl.key.password=${{dir:{secrets}:password}}")
+    (secrets / "password").unlink()
+
+    assert config.with_dynamic({}, {"log.cleaner.threads": "2"}).get_secret("ssl.key.password") == Secret("swordfish")
+
+
+def test_a_stored_reference_that_cannot_be_resolved_is_left_out_with_a_warning() -> None:
+    config = configured().with_dynamic({}, {"listener.name.plaintext.ssl.key.password": "${env:NONE}"}, stored=True)
+
+    assert config.listener_properties("PLAINTEXT").get_secret("ssl.key.password") is None
+    assert config.warnings == (
+        "listener.name.plaintext.ssl.key.password in the dynamic config of this broker: ${env:NONE} has no value; "
+        "ignored",
+    )
 
 
 @pytest.mark.parametrize(
