@@ -49,5 +49,9 @@ class SaslListener:
         return session_lifetime_ms(mechanism.max_reauth_ms(), expires_at_ms, self.wall_ms())
 
     def answer_versions(self, session: Session, frame: memoryview) -> Any:
-        """Serve an ApiVersions request."""
-        return self.serve(session, frame)
+        """Serve an ApiVersions request. As in Kafka it counts for no quota: the client is not known yet."""
+        quota, session.quota = session.quota, None
+        try:
+            return self.serve(session, frame)
+        finally:
+            session.quota = quota

@@ -8,6 +8,7 @@ import socket
 import struct
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -310,3 +311,15 @@ def test_mutated_logins_are_refused_and_harm_nobody(daemon: Daemon, port: int) -
                 pass
     with KafkaWire(daemon.host, port) as kafka:
         assert log_in(kafka, "alice", "pencil") == 0
+
+
+def test_a_broker_that_only_reads_has_the_users_of_its_directory(tmp_path: Path) -> None:
+    settings = ("listeners=OPEN://127.0.0.1:0,SECURE://127.0.0.1:0", "sasl.enabled.mechanisms=SCRAM-SHA-256")
+    protocols = "listener.security.protocol.map=OPEN:PLAINTEXT,SECURE:SASL_PLAINTEXT"
+    with start_daemon(tmp_path, *settings, protocols) as first:
+        set_password(first, "alice", "pencil")
+    (tmp_path / "daemon.log").unlink()
+    with start_daemon(tmp_path, *settings, protocols, "read.only=true") as second:
+        for password, code in (("pencil", 0), ("wrong", 58)):
+            with KafkaWire(second.host, port_of(second, "SECURE")) as kafka:
+                assert log_in(kafka, "alice", password) == code

@@ -61,6 +61,13 @@ def test_a_client_authenticates_and_is_served_as_its_user(server: GatedListener,
     assert server.probes.authentications.succeeded == {("SECURE", "PLAIN"): 1}
 
 
+def test_versions_before_the_authentication_count_for_no_quota(peer: GatedPeer) -> None:
+    quota: Any = object()  # any use of it would fail
+    peer.connection.session.quota = quota
+    assert versions(peer).error_code.value == 0
+    assert peer.connection.session.quota is quota
+
+
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_scram_takes_two_rounds_in_every_version(server: GatedListener, peer: GatedPeer, version: int) -> None:
     client = ScramClient(SCRAM_SHA_256, "alice", "pencil")
