@@ -12,22 +12,11 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from barnabas.broker.metadata.directories.examine import examine
 from barnabas.clients.testing import BrokerProcess
 from barnabas.commands.main import main
-from tests.support.kafka.apache_kafka import Kafka, KafkaError, need_kafka
+from tests.support.kafka.apache_kafka import HandedOver, Kafka, KafkaError, need_kafka
 from tests.support.kafka.turns import CLIENT_TIMEOUT_S, Address, configs_of, free_port, observe
 from tests.support.storage.directories import ORDERS, RECORDS, make_directories
 
 pytestmark = pytest.mark.timeout(300)
-
-
-class HandedOver(Kafka):
-    """Apache Kafka with an unmodified properties file from `barnabas handover`."""
-
-    properties = Path()
-    port = 0
-
-    def write_properties(self) -> tuple[Path, int]:
-        """Return the existing file."""
-        return self.properties, self.port
 
 
 @pytest.mark.parametrize("version", ["4.3.0", "3.9.1"])

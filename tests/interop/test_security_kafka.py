@@ -9,15 +9,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
 
+from barnabas.clients.testing import BrokerProcess
 from barnabas.commands.main import main
 from tests.support.daemon import Daemon, start_daemon
-from tests.support.kafka.apache_kafka import Kafka, KafkaError, need_kafka
+from tests.support.kafka.apache_kafka import HandedOver, Kafka, KafkaError, need_kafka
+from tests.support.kafka.turns import free_port
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -55,19 +58,21 @@ def secure_port(daemon: Daemon) -> int:
     return int(found[-1])
 
 
+def login_of(port: int, user: str, password: str) -> dict[str, Any]:
+    """Return librdkafka's configuration of a client that logs in by SCRAM."""
+    return {
+        "bootstrap.servers": f"127.0.0.1:{port}",
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": SCRAM,
+        "sasl.username": user,
+        "sasl.password": password,
+        "log_level": 0,
+    }
+
+
 def visible_topics(port: int, user: str, password: str) -> set[str]:
     """Log in by SCRAM and list topics. Raises KafkaException."""
-    client = AdminClient(
-        {
-            "bootstrap.servers": f"127.0.0.1:{port}",
-            "security.protocol": "SASL_PLAINTEXT",
-            "sasl.mechanism": SCRAM,
-            "sasl.username": user,
-            "sasl.password": password,
-            "log_level": 0,
-        }
-    )
-    return set(client.list_topics(timeout=20).topics)
+    return set(AdminClient(login_of(port, user, password)).list_topics(timeout=20).topics)
 
 
 def security_of(kafka: Kafka, bootstrap: str) -> list[str]:
@@ -120,6 +125,53 @@ def test_a_directory_in_turn_keeps_users_acls_and_quotas(tmp_path: Path, version
         assert security_of(kafka, broker.bootstrap) == ours
         assert visible_topics(port, "carol", "carols") == {"topic-2"}
         assert visible_topics(port, "alice", "secret") == set()
+
+
+def test_kafka_starts_on_the_handed_over_security(tmp_path: Path) -> None:
+    need_kafka("4.3.0")
+    data, ours = tmp_path / "data", tmp_path / "server.properties"
+    settings = {
+        "log.dirs": str(data),
+        "listeners": f"SECURE://127.0.0.1:{free_port()}",
+        "listener.security.protocol.map": "SECURE:SASL_PLAINTEXT",
+        "transaction.state.log.num.partitions": "1",
+        **AUTHORIZER,
+        "super.users": "User:admin",
+    }
+    ours.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+    added = CliRunner().invoke(main, ["user", "add", "admin", "--config", str(ours)], input="secret\n")
+    assert added.exit_code == 0, added.output
+    port = int(settings["listeners"].rpartition(":")[2])
+    login = login_of(port, "admin", "secret")
+    barnabas = BrokerProcess(tmp_path / "barnabas", settings)
+    barnabas.start()
+    admin = AdminClient(login)  # its requests end with the object
+    (created,) = admin.create_topics([NewTopic("orders", 1, 1)]).values()
+    created.result(30)
+    assert barnabas.stop() == 0, barnabas.log_tail()
+
+    kafka = HandedOver("4.3.0", data, tmp_path / "kafka")
+    kafka.properties, kafka.port = tmp_path / "kafka.properties", port
+    internal, controller = f"127.0.0.1:{free_port()}", f"127.0.0.1:{free_port()}"
+    words = ["--listener", internal, "--controller-listener", controller, "--output", str(kafka.properties)]
+    command_line = ["handover", str(data), "--kafka-version", "4.3.0", "--config", str(ours), *words, "--execute"]
+    done = CliRunner().invoke(main, command_line)
+    assert done.exit_code == 0, done.output
+    with kafka.running():
+        # End markers go over Kafka's own listener.
+        producer = Producer({**login, "transactional.id": "tx"})
+        producer.init_transactions(60)
+        producer.begin_transaction()
+        producer.produce("orders", b"paid")
+        producer.commit_transaction(60)
+        consumer = Consumer({**login, "group.id": "g", "auto.offset.reset": "earliest"})
+        consumer.subscribe(["orders"])
+        message = consumer.poll(60)
+        consumer.close()
+        assert message is not None
+        assert message.value() == b"paid"
+        with pytest.raises(KafkaException):
+            visible_topics(port, "admin", "wrong")
 
 
 class Tools:

@@ -253,6 +253,17 @@ class Kafka:
         return ["java", *_SMALL_JVM, *(logging if is_broker else ()), "-cp", class_path, main_class, *arguments]
 
 
+class HandedOver(Kafka):
+    """Apache Kafka with an unmodified properties file from `barnabas handover`."""
+
+    properties = Path()
+    port = 0
+
+    def write_properties(self) -> tuple[Path, int]:
+        """Return the existing file."""
+        return self.properties, self.port
+
+
 def _run(command: Sequence[str], directory: Path, stdin: str = "") -> str:
     try:
         done = subprocess.run(
