@@ -61,6 +61,10 @@ def _without_authorizer(session: Session) -> None:
     """Leave `session.access` None: everything is allowed."""
 
 
+TURN_SECONDS: Final = 0.001
+"""Time for the pipelined requests of one connection before others have their turn."""
+
+
 class ConnectionRegistry:
     """The set of connections, and the parts that they share."""
 
@@ -86,6 +90,7 @@ class ConnectionRegistry:
         self.blocking_io = blocking_io
         self.probe = probe
         self.max_frame_bytes = max_frame_bytes
+        self.turn_seconds = TURN_SECONDS
         self.bind_access: Callable[[Session], None] = _without_authorizer if bind_access is None else bind_access
         """Sets `session.access` by the session's principal and host: call it whenever the principal changes."""
         self.quotas = quotas

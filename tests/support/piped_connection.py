@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import struct
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -70,6 +71,7 @@ class Clock:
     def __init__(self) -> None:
         self.now = 0.0
         self.timers: list[tuple[float, Callable[[], None]]] = []
+        self.ready: list[Callable[[], None]] = []
 
     def time(self) -> float:
         return self.now
@@ -83,6 +85,21 @@ class Clock:
                 self.timers.remove(timer)
 
         return SimpleNamespace(cancel=cancel)
+
+    def call_soon(self, callback: Callable[[], None]) -> SimpleNamespace:
+        self.ready.append(callback)
+
+        def cancel() -> None:
+            if callback in self.ready:
+                self.ready.remove(callback)
+
+        return SimpleNamespace(cancel=cancel)
+
+    def turn(self) -> None:
+        """Run what is due in the loop's next turn."""
+        ready, self.ready = self.ready, []
+        for callback in ready:
+            callback()
 
     def pass_to(self, now: float) -> None:
         self.now = now
@@ -101,7 +118,9 @@ ServeSession = Callable[[Session, memoryview], Any]
 class Harness:
     """A connection whose dispatcher is `serve`."""
 
-    def __init__(self, serve: ServeSession) -> None:
+    def __init__(self, serve: ServeSession, *, turn_seconds: float = math.inf, turns: bool = True) -> None:
+        """`turns` False: the test calls `clock.turn` itself."""
+        self._turns = turns
         self.pipe = Pipe()
         self.clock = Clock()
         self.probe = ConnectionProbe()
@@ -112,6 +131,7 @@ class Harness:
             blocking_io=None,
             probe=self.probe,
             max_frame_bytes=64 << 20,
+            turn_seconds=turn_seconds,
             opened=lambda connection: None,
             closed=lambda connection: None,
             bind_access=lambda session: None,
@@ -139,12 +159,14 @@ class Harness:
             room[:size] = data[:size]
             data = data[size:]
             self.connection.buffer_updated(size)
+            if self._turns:
+                self.clock.turn()
         return data
 
 
-def harness_of(serve: Serve) -> Harness:
+def harness_of(serve: Serve, *, turn_seconds: float = math.inf, turns: bool = True) -> Harness:
     """Return a connection whose dispatcher gets each frame's bytes."""
-    return Harness(lambda session, frame: serve(bytes(frame)))
+    return Harness(lambda session, frame: serve(bytes(frame)), turn_seconds=turn_seconds, turns=turns)
 
 
 def framed(content: bytes) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from typing import Any
 
@@ -106,12 +107,12 @@ def test_however_the_bytes_come_every_request_is_served_whole_and_in_order(seed:
             harness.connection.mute(1.0)
         return ResponseFrame(frame)
 
-    harness = harness_of(serve)
+    harness = harness_of(serve, turn_seconds=rng.choice([0.0, 0.001, math.inf]), turns=False)
     largest = rng.choice([10, 5_000, 300_000, 600_000])
     frames = [rng.randbytes(rng.randrange(1, largest)) for _ in range(3_000_000 // largest % 400 + 20)]
     left = b"".join(framed(frame) for frame in frames)
     pieces = rng.choice([1000, 100_000, 1 << 20])
-    while left or waiting or harness.pipe.paused_writing or harness.clock.timers:
+    while left or waiting or harness.pipe.paused_writing or harness.clock.timers or harness.clock.ready:
         left = harness.feed(left, lambda: rng.randrange(1, pieces))
         harness.pipe.is_full = harness.pipe.is_full or rng.random() < 0.3
         if waiting and rng.random() < 0.5:
@@ -119,6 +120,8 @@ def test_however_the_bytes_come_every_request_is_served_whole_and_in_order(seed:
             deferred.resolve(ResponseFrame(frame))
         if harness.pipe.is_full and (not harness.reads() or not left or rng.random() < 0.5):
             harness.pipe.take_all()
+        if rng.random() < 0.5:
+            harness.clock.turn()
         if rng.random() < 0.5:
             before = len(served)
             assert not harness.clock.timers or waiting or harness.feed(b"") == b""
@@ -247,3 +250,56 @@ def test_a_mute_that_ends_before_the_response_was_sent_lets_the_response_go_firs
     assert served == [b"first"]
     harness.pipe.take_all()
     assert served == [b"first", b"second"]
+
+
+def test_a_client_with_many_requests_at_a_time_yields_after_each_turn() -> None:
+    served: list[bytes] = []
+
+    def serve(frame: bytes) -> Any:
+        served.append(frame)
+        return ResponseFrame(frame)
+
+    harness = harness_of(serve, turn_seconds=0.0, turns=False)
+    harness.feed(framed(b"1") + framed(b"2") + framed(b"3"))
+    harness.feed(framed(b"4"))
+    assert (served, harness.pipe.written) == ([b"1"], b"1"), "the answer does not wait for the next turn"
+    harness.clock.turn()
+    assert (served, harness.pipe.written) == ([b"1", b"2"], b"12")
+    for _ in range(3):
+        harness.clock.turn()
+    assert harness.pipe.written == b"1234"
+    assert harness.probe.muted == 0
+
+
+def test_a_client_that_fills_the_buffer_yields_before_the_next_one() -> None:
+    served: list[bytes] = []
+
+    def serve(frame: bytes) -> Any:
+        served.append(frame)
+        return ResponseFrame(b"")
+
+    harness = harness_of(serve, turns=False)
+    frame = framed(bytes(996))
+    left = harness.feed(frame * (RECEIVE_BUFFER_BYTES // 500))
+    in_one_turn = RECEIVE_BUFFER_BYTES // 1000
+    assert len(served) == in_one_turn
+    while left or harness.clock.ready:
+        harness.clock.turn()
+        left = harness.feed(left)
+    assert len(served) == RECEIVE_BUFFER_BYTES // 500
+
+
+def test_a_mute_replaces_a_yield_and_draining_ends_one() -> None:
+    harness = harness_of(ResponseFrame, turn_seconds=0.0, turns=False)
+    harness.feed(framed(b"1") + framed(b"2"))
+    harness.connection.mute(1.0)
+    assert harness.probe.muted == 1
+    harness.clock.turn()
+    assert harness.pipe.written == b"1"
+    harness.clock.pass_to(1.0)
+    assert harness.pipe.written == b"12"
+    drained = harness_of(ResponseFrame, turn_seconds=0.0, turns=False)
+    drained.feed(framed(b"1") + framed(b"2"))
+    drained.connection.drain()
+    assert drained.is_closed()
+    assert not drained.clock.ready

@@ -17,7 +17,7 @@ import uvloop
 from barnabas.broker.network.acceptor import Acceptor
 from barnabas.broker.network.connection import Connection
 from barnabas.broker.network.connection_quotas import ConnectionQuotas
-from barnabas.broker.network.connection_registry import ConnectionRegistry
+from barnabas.broker.network.connection_registry import TURN_SECONDS, ConnectionRegistry
 from barnabas.broker.network.response_frame import ResponseFrame
 from barnabas.broker.network.session import Session
 from barnabas.broker.network.tls_connections import TlsConnections
@@ -92,6 +92,7 @@ class Served:
             blocking_io=self.executor,
             probe=self.probes.connections,
             max_frame_bytes=1 << 20,
+            turn_seconds=TURN_SECONDS,
             bind_access=lambda session: None,
             opened=lambda connection: None,
             closed=lambda connection: quotas.closed(connection.session.listener.name, connection.session.host),
