@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import os
+import re
 import subprocess
 import sys
 import urllib.request
@@ -125,6 +127,23 @@ def test_the_error_of_a_refused_password_has_no_value(kafka: KafkaWire, name: st
     else:
         assert code == ErrorCode.INVALID_REQUEST
     assert CANARY not in (message or "")
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
+def test_failed_logins_leave_no_password_in_the_log(broker: Daemon, mechanism: str) -> None:
+    (port,) = re.findall(r"listening, listener=INSIDE\S+ port=(\d+)", broker.log)[-1:]
+    with KafkaWire(broker.host, int(port)) as client:
+        assert client.call("sasl_handshake", 1, mechanism=mechanism).error_code == ErrorCode.NONE
+        message = {"PLAIN": f"\0alice\0{CANARY}x", "SCRAM-SHA-256": f"n,,n=alice,r={CANARY}"}[mechanism]
+        answer = client.call("sasl_authenticate", 2, auth_bytes=message.encode())
+        if mechanism == "SCRAM-SHA-256":
+            nonce = answer.auth_bytes.decode().split(",")[0]
+            final = f"c=biws,{nonce},p={base64.b64encode(CANARY.encode().ljust(32)).decode()}"
+            answer = client.call("sasl_authenticate", 2, auth_bytes=final.encode())
+    assert answer.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+    assert CANARY not in (answer.error_message or "")
+    assert "authentication" in broker.log
+    assert CANARY not in broker.log
 
 
 def test_commands_metrics_and_the_log_show_no_secret(broker: Daemon) -> None:
