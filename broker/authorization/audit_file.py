@@ -10,7 +10,8 @@ import logging
 import os
 import threading
 from collections import deque
-from typing import IO, TYPE_CHECKING, Final
+from io import FileIO
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,11 +32,13 @@ class AuditFile:
         """Open the file for appending. Raises OSError."""
         self._path = path
         self._max_bytes = max_bytes
-        self._file = self._open()
+        self._file: FileIO | None = self._open()
         self._lines: deque[str] = deque()
         self._changed = threading.Condition()
         self._closing = False
+        self._idle = True
         self._dropped = 0
+        self._failed = False
         self._thread = threading.Thread(target=self._run, name="audit-log", daemon=True)
         self._thread.start()
 
@@ -46,21 +49,29 @@ class AuditFile:
                 self._dropped += 1
                 return
             self._lines.append(line)
-            self._changed.notify()
+            self._idle = False
+            self._changed.notify_all()
+
+    def flush(self) -> None:
+        """Wait until the lines so far are written or dropped, at most for a few seconds."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._idle, CLOSE_SECONDS)
 
     def close(self) -> None:
         """Write the lines that are left, and close the file."""
         with self._changed:
             self._closing = True
-            self._changed.notify()
+            self._changed.notify_all()
         self._thread.join(CLOSE_SECONDS)
         if self._thread.is_alive():
             logger.warning("the last lines of the audit log are not written yet, path=%s", self._path)
 
     def _run(self) -> None:
-        failed = False
-        while True:
+        closing = False
+        while not closing:
             with self._changed:
+                self._idle = not self._lines
+                self._changed.notify_all()
                 self._changed.wait_for(lambda: self._lines or self._closing)
                 lines, closing, dropped = list(self._lines), self._closing, self._dropped
                 self._lines.clear()
@@ -69,25 +80,28 @@ class AuditFile:
                 logger.warning("the audit log's disk is too slow, path=%s dropped_lines=%d", self._path, dropped)
             try:
                 self._append("".join(f"{line}\n" for line in lines))
-                failed = False
+                self._failed = False
             except OSError as error:
-                if not failed:
-                    logger.error("the audit log cannot be written, path=%s error=%s", self._path, error)
-                failed = True
-            if closing:
-                self._file.close()
-                return
+                if not self._failed:
+                    logger.error("the audit log cannot be written and loses lines, path=%s error=%s", self._path, error)
+                self._failed = True
+        if self._file is not None:
+            self._file.close()
 
     def _append(self, text: str) -> None:
         if not text:
             return
-        self._file.write(text.encode())
-        self._file.flush()
-        if self._file.tell() >= self._max_bytes:
-            self._file.close()
-            os.replace(self._path, f"{self._path}.1")
+        if self._file is None:
             self._file = self._open()
+        file = self._file
+        data = memoryview(text.encode())
+        while data:  # a full disk takes a part
+            data = data[file.write(data) :]
+        if file.tell() >= self._max_bytes:
+            self._file = None
+            file.close()
+            os.replace(self._path, f"{self._path}.1")
 
-    def _open(self) -> IO[bytes]:
+    def _open(self) -> FileIO:
         descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o640)
-        return os.fdopen(descriptor, "ab")
+        return FileIO(descriptor, "ab")

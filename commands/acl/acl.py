@@ -25,11 +25,12 @@ _HERE = "barnabas.commands.acl"
     commands_by_name={
         "add": LazyCommand(f"{_HERE}.acl:add", "Allow or deny operations."),
         "list": LazyCommand(f"{_HERE}.acl:list_", "List access rules."),
+        "explain": LazyCommand(f"{_HERE}.explain:explain", "Show which rule decides for a user, and why."),
         "delete": LazyCommand(f"{_HERE}.acl:delete", "Delete access rules."),
     },
 )
 def acl() -> None:
-    """Add, list and delete access rules (ACLs).
+    """Add, list, explain and delete access rules (ACLs).
 
     They decide where the broker has authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer. The
     commands work with Apache Kafka, too.

@@ -128,3 +128,65 @@ def test_a_rule_decides_before_its_creation_is_answered(tmp_path: Path) -> None:
         assert error_of_orders() == 29
         assert run(daemon, "delete", "--topic", "orders").exit_code == 0
         assert error_of_orders() != 29
+
+
+def test_explain_names_the_deciding_rule_and_what_the_others_do(daemon: Daemon) -> None:
+    orders = ("--topic", "orders")
+    run(daemon, "add", "--principal", "User:alice", *orders, "--operation", "write")
+    on_prefix = ("--topic", "ord", "--pattern", "prefixed")
+    run(daemon, "add", "--principal", "User:*", *on_prefix, "--operation", "all", "--deny", "--host", "10.0.0.9")
+    run(daemon, "add", "--principal", "User:bob", "--topic", "*", "--operation", "all")
+
+    allowed = run(daemon, "explain", "--principal", "User:alice", *orders, "--operation", "describe")
+    denied = run(daemon, "explain", "--principal", "User:alice", *orders, "--operation", "read", "--json")
+    elsewhere = run(
+        daemon, "explain", "--principal", "User:bob", *orders, "--operation", "read", "--host", "10.0.0.9", "--json"
+    )
+
+    assert allowed.output.startswith(
+        "User:alice from host 127.0.0.1 may DESCRIBE TOPIC orders: an ACL allows WRITE, which implies DESCRIBE.\n"
+    )
+    assert "super.users and allow.everyone.if.no.acl.found are not known" in allowed.output
+    found = json.loads(denied.output)
+    assert (found["allowed"], found["rule"], found["acl"]) == (False, "DefaultDeny", None)
+    assert found["reason"] == "ACLs match TOPIC orders, but none of them allows this"
+    effects = [(each["principal"], each["effect"]) for each in found["considered"]]
+    assert effects == [
+        ("User:alice", "about another operation"),
+        ("User:*", "about another host"),
+        ("User:bob", "about another principal"),
+    ]
+    found = json.loads(elsewhere.output)
+    assert (found["allowed"], found["acl"]["permission"]) == (False, "DENY")
+    assert [each["effect"] for each in found["considered"]] == [
+        "about another principal",
+        "decides",
+        "allows, but a denial wins",
+    ]
+
+
+def test_explain_with_a_configuration_knows_super_users_and_the_default(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with opened(data):
+        pass
+    append(data, acl_record(1))
+    config = tmp_path / "server.properties"
+    config.write_text(
+        f"log.dirs={data}\nauthorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer\n"
+        "super.users=User:root\nallow.everyone.if.no.acl.found=true\n"
+    )
+
+    def explained(principal: str) -> Any:
+        arguments = ["--principal", principal, "--group", "unmentioned", "--operation", "read", "--json"]
+        result = CliRunner().invoke(main, ["acl", "explain", *arguments, "--config", str(config)])
+        assert result.exit_code == 0, result.output
+        return json.loads(result.output)["rule"]
+
+    assert explained("User:root") == "SuperUser"
+    assert explained("User:bob") == "DefaultAllow"
+
+
+def test_explain_needs_one_resource_and_one_operation(daemon: Daemon) -> None:
+    two = run(daemon, "explain", "--principal", "User:a", "--topic", "a", "--topic", "b", "--operation", "read")
+    every = run(daemon, "explain", "--principal", "User:a", "--topic", "a", "--operation", "all")
+    assert (two.exit_code, every.exit_code) == (2, 2)

@@ -1,0 +1,128 @@
+"""`barnabas acl explain`: the rule that decides for a principal, and why."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from barnabas.commands.acl.selection import OPERATIONS, resource_options
+from barnabas.commands.options import bootstrap_option, json_option, timeout_option
+from barnabas.commands.stopped_broker import Directories, directory_options
+
+if TYPE_CHECKING:
+    from barnabas.broker.authorization.explain import Explanation
+    from barnabas.broker.authorization.rules import Action
+
+
+@click.command()
+@click.option("--principal", required=True, metavar="User:NAME", help="The client; User:ANONYMOUS has not logged in.")
+@click.option("--operation", type=click.Choice(OPERATIONS, case_sensitive=False), required=True)
+@resource_options
+@click.option("--host", default="127.0.0.1", show_default=True, metavar="IP", help="The client's address.")
+@json_option
+@directory_options
+@bootstrap_option
+@timeout_option
+def explain(
+    principal: str,
+    operation: str,
+    cluster: bool,
+    host: str,
+    as_json: bool,
+    log_dirs: tuple[Path, ...],
+    config_file: Path | None,
+    bootstrap: str,
+    timeout_s: float,
+    **names: tuple[str, ...],
+) -> None:
+    """Show whether a principal may do something, by which rule, and what the other rules of the resource do.
+
+    Rules come from a running broker or, with --log-dir or --config, from the directories of a stopped one. Only with
+    --config are super.users and allow.everyone.if.no.acl.found known.
+    """
+    from barnabas.broker.authorization.decisions import DEFAULT_ALLOW, DEFAULT_DENY
+    from barnabas.broker.authorization.explain import explain as explain_action
+    from barnabas.broker.authorization.index import AclIndex
+    from barnabas.broker.authorization.rules import Action
+    from barnabas.commands.acl.acl import selected_acls
+    from barnabas.commands.acl.rows import COLUMNS, acl_json, acl_row
+    from barnabas.commands.acl.selection import named_resources, parse_operation
+    from barnabas.commands.exit_codes import ExitCode
+    from barnabas.commands.failures import CommandFailure
+    from barnabas.commands.output import print_json, print_line, print_table
+    from barnabas.protocol.messages.security.acls import AclFilter
+    from barnabas.protocol.messages.security.resources import Operation, PatternType
+
+    resources = named_resources(cluster, **names)
+    if len(resources) != 1 or not resources[0].name:
+        raise CommandFailure("name one resource, such as --topic orders", ExitCode.USAGE)
+    kind, name = resources[0].type, resources[0].name
+    code = parse_operation(operation)
+    if code is Operation.ALL:
+        raise CommandFailure("name one operation: a client never asks for all of them", ExitCode.USAGE)
+    action = Action(principal, host, code, kind, name)
+    matching = AclFilter(kind, name, PatternType.MATCH)
+    acls = selected_acls([matching], Directories(log_dirs, config_file), bootstrap, timeout_s)
+    settings = _settings(config_file)
+    found = explain_action(
+        AclIndex(acls),
+        action,
+        super_users=settings.super_users,
+        default=DEFAULT_ALLOW if settings.allows_without_acl else DEFAULT_DENY,
+    )
+    if as_json:
+        print_json(
+            {
+                "allowed": found.decision.allowed,
+                "rule": found.decision.rule.value,
+                "reason": found.reason,
+                "acl": None if found.decision.acl is None else acl_json(found.decision.acl),
+                "considered": [{**acl_json(each.acl), "effect": each.effect} for each in found.considered],
+            }
+        )
+        return
+    print_line(_sentence(action, found))
+    if found.considered:
+        print_table((*COLUMNS, "effect"), [[*acl_row(each.acl), each.effect] for each in found.considered])
+    if not settings.are_known:
+        print_line("super.users and allow.everyone.if.no.acl.found are not known: give the broker's file with --config")
+    elif not settings.is_authorizing:
+        print_line("authorizer.class.name is empty: this broker allows everything")
+
+
+class _Settings(NamedTuple):
+    """The properties that decide where no ACL does."""
+
+    super_users: frozenset[str] = frozenset()
+    allows_without_acl: bool = False
+    is_authorizing: bool = True
+    are_known: bool = False
+
+
+def _settings(config_file: Path | None) -> _Settings:
+    """Read the properties of a server.properties. Raises CommandFailure."""
+    if config_file is None:
+        return _Settings()
+    from barnabas.commands.failures import CommandFailure
+    from barnabas.config.loader import ConfigError, load
+
+    try:
+        config = load(config_file=config_file, environ=os.environ)
+    except ConfigError as error:
+        raise CommandFailure(str(error)) from error
+    users = (config.get_str("super.users") or "").split(";")
+    return _Settings(
+        frozenset(each.strip() for each in users if each.strip()),
+        config.get_bool("allow.everyone.if.no.acl.found"),
+        bool(config.get_str("authorizer.class.name")),
+        True,
+    )
+
+
+def _sentence(action: Action, found: Explanation) -> str:
+    may = "may" if found.decision.allowed else "may not"
+    what = f"{action.operation.name} {action.resource.name} {action.name}"
+    return f"{action.principal} from host {action.host} {may} {what}: {found.reason}."

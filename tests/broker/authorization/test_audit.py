@@ -1,0 +1,140 @@
+"""The audit log: what a line has, its rate, its file's size, and a file that cannot be written."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from barnabas.broker.authorization.audit import AuditLog, LoggerSink
+from barnabas.broker.authorization.audit_file import AuditFile
+from barnabas.broker.authorization.authorizer import Authorizer
+from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.security.acls import Acl
+from barnabas.protocol.messages.security.resources import Operation, PatternType, Permission, ResourceType
+
+TOPIC = ResourceType.TOPIC
+MAY_READ = Acl(TOPIC, "orders", PatternType.LITERAL, "User:alice", "*", Operation.READ, Permission.ALLOW)
+
+
+class Lines:
+    """A sink in memory, and the clock."""
+
+    def __init__(self) -> None:
+        self.entries: list[dict[str, Any]] = []
+        self.now_ms = 1_700_000_000_000
+
+    def write(self, line: str) -> None:
+        self.entries.append(json.loads(line))
+
+    def close(self) -> None:
+        self.entries.append({"closed": True})
+
+
+def audited(lines: Lines, *, grants: bool = False, max_per_second: int = 100) -> Authorizer:
+    audit = AuditLog(lines, grants=grants, max_per_second=max_per_second, wall_ms=lambda: lines.now_ms)
+    authorizer = Authorizer(audit=audit)
+    authorizer.replace({b"1": MAY_READ})
+    return authorizer
+
+
+def test_every_denial_is_a_line_and_a_grant_is_none() -> None:
+    lines = Lines()
+    access = audited(lines).access_for("User:alice", "10.0.0.7")
+    for _ in range(2):
+        access.allows(Operation.WRITE, TOPIC, "orders", api=ApiKey.PRODUCE)
+        access.allows(Operation.READ, TOPIC, "orders", api=ApiKey.FETCH)
+        access.allows(Operation.WRITE, TOPIC, "other", api=ApiKey.METADATA, log_denied=False)
+    denied = {
+        "time": "2023-11-14T22:13:20.000Z",
+        "result": "denied",
+        "principal": "User:alice",
+        "host": "10.0.0.7",
+        "api": "produce",
+        "operation": "WRITE",
+        "resource": "TOPIC",
+        "name": "orders",
+        "rule": "DefaultDeny",
+    }
+    assert lines.entries == [denied, denied]
+
+
+def test_with_grants_each_use_is_a_line_with_its_acl() -> None:
+    lines = Lines()
+    access = audited(lines, grants=True).access_for("User:alice", "10.0.0.7")
+    assert access.read_topic["orders"]
+    assert access.read_topic["orders"]
+    assert access.allows(Operation.DESCRIBE, TOPIC, "orders", api=ApiKey.LIST_OFFSETS)
+    assert [(each["api"], each["operation"], each["rule"]) for each in lines.entries] == [
+        ("fetch", "READ", "MatchingAcl"),
+        ("fetch", "READ", "MatchingAcl"),
+        ("list_offsets", "DESCRIBE", "MatchingAcl"),
+    ]
+    assert lines.entries[0]["acl"] == {
+        "resource": "TOPIC",
+        "name": "orders",
+        "pattern": "LITERAL",
+        "principal": "User:alice",
+        "host": "*",
+        "operation": "READ",
+        "permission": "ALLOW",
+    }
+
+
+def test_lines_above_the_rate_are_counted() -> None:
+    lines = Lines()
+    authorizer = audited(lines, max_per_second=3)
+    access = authorizer.access_for("User:bob", "10.0.0.7")
+    for _ in range(10):
+        access.allows(Operation.READ, TOPIC, "orders", api=ApiKey.FETCH)
+    assert len(lines.entries) == 3
+    lines.now_ms += 1000
+    access.allows(Operation.READ, TOPIC, "orders", api=ApiKey.FETCH)
+    assert [(each["result"], each.get("count")) for each in lines.entries[3:]] == [("suppressed", 7), ("denied", None)]
+    for _ in range(5):
+        access.allows(Operation.READ, TOPIC, "orders", api=ApiKey.FETCH)
+    authorizer.close()
+    assert lines.entries[-2]["count"] == 3
+    assert lines.entries[-1] == {"closed": True}
+
+
+def test_a_full_file_is_renamed_and_no_line_is_lost(tmp_path: Path) -> None:
+    path = tmp_path / "audit.log"
+    path.write_text('{"from": "an earlier run"}\n')
+    file = AuditFile(path, max_bytes=400)
+    for number in range(7):
+        file.write(json.dumps({"number": number, "padding": "x" * 60}))
+        file.flush()
+    file.close()
+    older = (tmp_path / "audit.log.1").read_text().splitlines()
+    newer = path.read_text().splitlines()
+    assert sorted(tmp_path.iterdir()) == [path, tmp_path / "audit.log.1"]
+    assert [json.loads(line).get("number") for line in [*older, *newer]] == [None, *range(7)]
+    assert len(newer) < 7
+
+
+def test_a_file_that_cannot_be_written_is_reported_once_and_written_again_later(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    path = folder / "audit.log"
+    file = AuditFile(path, max_bytes=1)  # so each line begins a new file
+    moved = folder.rename(tmp_path / "gone")
+    for _ in range(2):
+        file.write("{}")
+        file.flush()
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
+    moved.rename(folder)
+    file.write('{"again": true}')
+    file.close()
+    assert "again" in path.with_name("audit.log.1").read_text()
+
+
+def test_without_a_file_the_lines_go_to_a_logger(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "barnabas.audit"):
+        LoggerSink().write("{}")
+    assert [(each.name, each.levelname, each.message) for each in caplog.records] == [("barnabas.audit", "INFO", "{}")]
