@@ -11,6 +11,7 @@ import os
 import stat
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 from barnabas.config import names
 from barnabas.config.errors import ConfigError
@@ -136,8 +137,6 @@ def _ensure_login(view: ListenerView, listener: Listener, mechanism: str) -> Non
     url = view.get_str(_JWKS, mechanism=mechanism)
     if not url:
         raise ConfigError(f"{listener} serves OAUTHBEARER, and {prefix}{_JWKS} is not set: no token could be verified")
-    from urllib.parse import urlsplit
-
     parts = urlsplit(url)
     # The keys decide who is believed: without TLS anyone on the way can replace them.
     if parts.scheme not in ("https", "file") and (parts.scheme, _is_local_name(parts.hostname)) != ("http", True):

@@ -7,7 +7,15 @@ import sys
 from pathlib import Path
 
 REPOSITORY = Path(__file__).parents[2]
-LAZY = ("asyncio", "difflib", "socket", "barnabas.config.tables.unserved", "barnabas.config.document")
+LAZY = (
+    "asyncio",
+    "barnabas.config.document",
+    "barnabas.config.tables.unserved",
+    "cryptography",
+    "difflib",
+    "socket",
+    "ssl",
+)
 
 
 def modules_after(statement: str) -> set[str]:
