@@ -7,6 +7,7 @@ with their dependencies, and a log4j binding); tests/support/kafka/jars.py fetch
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.dialect import Dialect
@@ -28,12 +29,13 @@ _PROPERTIES = """\
 process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller_port}
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}{listeners}
 controller.listener.names=CONTROLLER
 log.dirs={directory}
 offsets.topic.replication.factor=1
 transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
+{more}
 """
 
 
@@ -46,15 +48,26 @@ class ApacheKafka:
     """The amount after which the JVM has compiled its hot code."""
     warm_seconds = 15.0
 
-    def __init__(self, jars: Path) -> None:
+    def __init__(self, jars: Path, listeners: Sequence[str] = (), properties: Sequence[str] = ()) -> None:
+        """`listeners` and `properties` (name=value) are added to those of server.properties."""
         self._jars = jars
+        self._listeners = listeners
+        self._more = properties
         self.version = next(jars.glob("kafka_2.13-*.jar")).stem.removeprefix("kafka_2.13-")
 
     def start(self, directory: Path) -> Running:
         """Format `directory` (not timed), start, and wait for an answer to ApiVersions."""
         port = free_port()
         properties = directory / "server.properties"
-        properties.write_text(_PROPERTIES.format(port=port, controller_port=free_port(), directory=directory / "data"))
+        properties.write_text(
+            _PROPERTIES.format(
+                port=port,
+                controller_port=free_port(),
+                directory=directory / "data",
+                listeners="".join(f",{listener}" for listener in self._listeners),
+                more="\n".join(self._more),
+            )
+        )
         java = ["java", "-cp", f"{self._jars}/*"]
         storage_tool = [*java, "kafka.tools.StorageTool"]
         cluster = subprocess.run([*storage_tool, "random-uuid"], capture_output=True, text=True, check=True).stdout
