@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -171,6 +171,11 @@ class BrokerConfig(PropertyValues):
         LiveConfig.listener_properties follows the changes of a running broker.
         """
         return ListenerView(lambda: self, listener, self._protocols[listener])
+
+    @property
+    def provider_files(self) -> Set[Path]:
+        """Files that config providers read values from."""
+        return self._providers.files
 
     @property
     def retention_ms(self) -> int:

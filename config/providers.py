@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -34,10 +34,12 @@ class _RefusedError(Exception):
 
 
 class ConfigProviders:
-    """The configured providers by name. Immutable; files are read at every look-up."""
+    """The configured providers by name. Files are read at every look-up."""
 
-    def __init__(self, lookups: Mapping[str, Lookup]) -> None:
+    def __init__(self, lookups: Mapping[str, Lookup], files: set[Path]) -> None:
         self._lookups = lookups
+        self.files: Set[Path] = files
+        """Files that values were read from, up to now."""
 
     def resolve(self, name: str, setting: Setting) -> Setting:
         """Return the setting of property `name` with its references replaced. Raises ConfigError."""
@@ -74,7 +76,7 @@ class _Reference(NamedTuple):
     key: str
 
 
-NO_PROVIDERS: Final = ConfigProviders({})
+NO_PROVIDERS: Final = ConfigProviders({}, set())
 
 
 def providers_of(settings: Mapping[str, Setting], environ: Mapping[str, str]) -> ConfigProviders:
@@ -84,6 +86,7 @@ def providers_of(settings: Mapping[str, Setting], environ: Mapping[str, str]) ->
     if named is None or not names:
         return NO_PROVIDERS
     lookups: dict[str, Lookup] = {}
+    files: set[Path] = set()
     for name in names:
         kind = settings.get(f"{PREFIX}{name}.class")
         if kind is None:
@@ -93,18 +96,20 @@ def providers_of(settings: Mapping[str, Setting], environ: Mapping[str, str]) ->
             for key, setting in settings.items()
             if key.startswith(f"{PREFIX}{name}.param.")
         }
-        lookups[name] = _lookup(f"{PREFIX}{name}", kind, parameters, environ)
-    return ConfigProviders(lookups)
+        lookups[name] = _lookup(f"{PREFIX}{name}", kind, parameters, environ, files)
+    return ConfigProviders(lookups, files)
 
 
-def _lookup(prefix: str, kind: Setting, parameters: Mapping[str, Setting], environ: Mapping[str, str]) -> Lookup:
+def _lookup(
+    prefix: str, kind: Setting, parameters: Mapping[str, Setting], environ: Mapping[str, str], files: set[Path]
+) -> Lookup:
     name = kind.text.strip().removeprefix(_PACKAGE)
     if name == "EnvVarConfigProvider":
         return _from_environment(prefix, parameters.get("allowlist.pattern"), environ)
     if name in ("FileConfigProvider", "DirectoryConfigProvider"):
         allowed = _allowed_paths(prefix, parameters.get("allowed.paths"))
         read = _from_file if name == "FileConfigProvider" else _from_directory
-        return lambda path, key: read(_allowed(path, allowed), key) if path else None
+        return lambda path, key: read(_allowed(path, allowed), key, files) if path else None
     raise ConfigError(
         f"{prefix}.class={kind.text} in {kind.origin}: Java classes are not loaded; Barnabas serves "
         f"{_PACKAGE}FileConfigProvider, DirectoryConfigProvider and EnvVarConfigProvider"
@@ -130,18 +135,20 @@ def _from_environment(prefix: str, pattern: Setting | None, environ: Mapping[str
     return lookup
 
 
-def _from_file(path: Path, key: str) -> str | None:
+def _from_file(path: Path, key: str, files: set[Path]) -> str | None:
     try:
         entries = parse_properties(decode(path.read_bytes()))
     except BadLineError as error:
         raise _RefusedError(f"cannot be read: line {error.line}: {error}") from None
+    files.add(path)
     return {entry.key: entry.value for entry in entries}.get(key)
 
 
-def _from_directory(path: Path, key: str) -> str | None:
+def _from_directory(path: Path, key: str, files: set[Path]) -> str | None:
     # As Kafka, which lists the directory: a key with a slash is no file of it.
     if "/" in key or key in ("", ".", "..") or not (path / key).is_file():
         return None
+    files.add(path / key)
     return decode((path / key).read_bytes())
 
 

@@ -217,7 +217,7 @@ def _prefixes_without_effect(config: BrokerConfig) -> Iterator[str]:
 
 
 def _readable_secrets(config: BrokerConfig) -> Iterator[str]:
-    """Yield files with private keys that every user of the machine can read."""
+    """Yield files with keys or passwords that every user of the machine can read."""
     files = {}
     for listener in (*(each.name for each in config.listeners), METRICS):
         if listener == METRICS and config.metrics_listener is None:
@@ -230,6 +230,9 @@ def _readable_secrets(config: BrokerConfig) -> Iterator[str]:
     for location, setting in files.items():
         if is_readable_by_others(location):
             yield f"{setting} can be read by every user of this machine; run chmod o-r {location}"
+    for path in sorted(config.provider_files):
+        if is_readable_by_others(path):
+            yield f"{path}, of config.providers, can be read by every user of this machine; run chmod o-r {path}"
 
 
 def is_readable_by_others(path: str | os.PathLike[str]) -> bool:

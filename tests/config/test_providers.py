@@ -26,6 +26,8 @@ def secrets(tmp_path: Path) -> Path:
     folder.mkdir()
     (folder / "password").write_text("swordfish\n")
     (folder / "all.properties").write_text("key=swordfish\npartitions = 7\n")
+    for each in folder.iterdir():
+        each.chmod(0o600)
     return folder
 
 
@@ -68,6 +70,18 @@ def test_only_passwords_may_refer_to_a_provider_while_the_broker_runs() -> None:
     assert str(caught.value) == (
         "listener.name.plaintext.ssl.keystore.location in the dynamic config of this broker: while the broker runs, "
         "only passwords may refer to a config provider"
+    )
+
+
+def test_files_that_every_user_can_read_are_warned_about(secrets: Path) -> None:
+    (secrets / "password").chmod(0o604)
+    config = configured(
+        f"ssl.key.password=${{dir:{secrets}:password}}", f"num.partitions=${{file:{secrets}/all.properties:partitions}}"
+    )
+
+    assert config.warnings == (
+        f"{secrets}/password, of config.providers, can be read by every user of this machine; "
+        f"run chmod o-r {secrets}/password",
     )
 
 
