@@ -75,7 +75,6 @@ def add(
 
     Reading, writing, deleting and altering imply describing. A rule that exists already is a success.
     """
-    from barnabas.commands.acl.rows import acl_sentence
     from barnabas.commands.acl.selection import acls_to_add, named_resources
     from barnabas.commands.kafka_session import ask, ensure_answered
     from barnabas.commands.output import print_line
@@ -95,7 +94,7 @@ def add(
     (results,) = ask(bootstrap, timeout_s, create_acls_call(acls))
     for created, result in zip(acls, results, strict=True):
         ensure_answered(result.error, result.message)
-        print_line(acl_sentence(created))
+        print_line(str(created))
 
 
 @click.command()
@@ -178,7 +177,6 @@ def delete(
     """Delete the rules that all options select, and print them."""
     import sys
 
-    from barnabas.commands.acl.rows import acl_sentence
     from barnabas.commands.acl.selection import filters_of, named_resources
     from barnabas.commands.exit_codes import ExitCode
     from barnabas.commands.failures import CommandFailure
@@ -196,7 +194,7 @@ def delete(
     if not yes and sys.stdin.isatty() and sys.stdout.isatty():
         found = selected_acls(filters, Directories((), None), bootstrap, timeout_s)
         for each in found:
-            print_line(acl_sentence(each))
+            print_line(str(each))
         if not found or not click.confirm(f"Delete {counted(len(found), 'rule')}?"):
             return
     (results,) = ask(bootstrap, timeout_s, delete_acls_call(filters))
@@ -204,7 +202,7 @@ def delete(
         ensure_answered(result.error, result.message)
     deleted = dict.fromkeys(each for result in results for each in result.deleted)
     for each in deleted:
-        print_line(f"deleted: {acl_sentence(each)}")
+        print_line(f"deleted: {each}")
     if not deleted:
         raise CommandFailure("no rule is selected")
 

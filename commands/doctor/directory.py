@@ -30,7 +30,8 @@ class DirectoryDoctor:
         """Raises CommandFailure if none of them is a broker's log directory, OSError."""
         log_dirs = [path.absolute() for path in log_dirs]
         absolute = None if metadata_log_dir is None else metadata_log_dir.absolute()
-        self.report = examine(log_dirs, metadata_log_dir=absolute)
+        # Whether its access rules are enforced depends on a configuration, which is not read.
+        self.report = examine(log_dirs, metadata_log_dir=absolute, ignore_security=True)
         if self.report.is_new and not any(each.partitions for each in self.report.directories):
             raise CommandFailure(f"{log_dirs[0]} is not a broker's log directory: no meta.properties and no partitions")
         self.survey: Survey = survey(self.report)
@@ -188,6 +189,8 @@ class DirectoryDoctor:
         listed = ", ".join(counted(count, name) for count, name in counts if count)
         if listed:
             print_line(f"\nsecurity in the metadata log: {listed}")
+        if security.guards:
+            print_line("a start needs a configuration that enforces it, or --ignore-security")
 
     def _directory_json(self, directory: LogDirectoryReport) -> dict[str, Any]:
         properties = directory.properties

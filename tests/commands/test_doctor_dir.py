@@ -27,6 +27,7 @@ from tests.support.storage.directories import (
 )
 from tests.support.storage.files import snapshot_of
 from tests.support.storage.records import plain
+from tests.support.storage.security_records import acl_record, quota_record, scram_record
 
 
 @pytest.fixture(scope="module")
@@ -214,3 +215,14 @@ def test_unfinished_transactions_of_the_coordinator_are_reported(
         "producer 77, epoch 2: read_committed consumers stop before it; its coordinator ends it after a start"
     )
     assert "; no coordinator ends it: `barnabas log abort-transaction` does" in hanging
+
+
+def test_security_is_counted_and_stops_no_start(data: Path, tmp_path: Path) -> None:
+    one, two = copy_of(data, tmp_path)
+    append_metadata(one, acl_record(), scram_record(), quota_record())
+    (one / CLEAN_SHUTDOWN_FILE).unlink()  # it names the log's end
+    result = ask(one, two)
+    assert result.exit_code == 0, result.output
+    assert "security in the metadata log: 1 SCRAM credential, 1 ACL, 1 client quota" in result.output
+    assert "a start needs a configuration that enforces it, or --ignore-security" in result.output
+    assert told(one, two)["security"] == {"users": 1, "acls": 1, "delegation_tokens": 0, "quotas": 1}

@@ -9,13 +9,15 @@ the code is 0, and finds no ACLs if it is a larger one.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.handlers.authorization import ensure_cluster_allowed
 from barnabas.broker.metadata.security.acls import filter_fault, plan_create_acls, plan_delete_acls
+from barnabas.broker.printable import printable
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.security.acls import (
+    Acl,
     CreateAclsRequest,
     CreateAclsResponse,
     DeleteAclsRequest,
@@ -26,12 +28,17 @@ from barnabas.protocol.messages.security.acls import (
 from barnabas.protocol.messages.security.resources import Operation
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from barnabas.broker.metadata.view import MetadataView
     from barnabas.broker.metadata_changes import MetadataChanges
     from barnabas.broker.network.session import Session
     from barnabas.broker.probes import ApiProbe
 
 logger = logging.getLogger(__name__)
+
+_LOGGED: Final = 10
+"""Lines of one request."""
 
 
 class DescribeAclsHandler:
@@ -62,11 +69,11 @@ class CreateAclsHandler:
         """Answer one CreateAcls request as the module docstring specifies."""
         _require_alter(session, ApiKey.CREATE_ACLS)
         results = await self._changes.change(lambda image: plan_create_acls(image, request.acls))
-        for acl, result in zip(request.acls, results, strict=True):
-            if result.error is ErrorCode.NONE:
-                logger.info("ACL created by %s (%s): %r", session, session.principal, acl)
-            else:
+        for result in results:
+            if result.error is not ErrorCode.NONE:
                 self._probe.count_error(result.error.name.lower())
+        paired = zip(request.acls, results, strict=True)
+        _log(session, "created", [acl for acl, result in paired if result.error is ErrorCode.NONE])
         return CreateAclsResponse(results)
 
 
@@ -84,9 +91,16 @@ class DeleteAclsHandler:
         for result in results:
             if result.error is not ErrorCode.NONE:
                 self._probe.count_error(result.error.name.lower())
-        for acl in dict.fromkeys(acl for result in results for acl in result.deleted):
-            logger.info("ACL deleted by %s (%s): %r", session, session.principal, acl)
+        _log(session, "deleted", list(dict.fromkeys(acl for result in results for acl in result.deleted)))
         return DeleteAclsResponse(results)
+
+
+def _log(session: Session, change: str, acls: Sequence[Acl]) -> None:
+    """Log the change of ACLs; of many, the first ones and their number."""
+    for acl in acls[:_LOGGED]:
+        logger.info("ACL %s by %s (%s): %s", change, session, session.principal, printable(str(acl)))
+    if len(acls) > _LOGGED:
+        logger.info("%d more ACLs %s by %s (%s)", len(acls) - _LOGGED, change, session, session.principal)
 
 
 def _require_alter(session: Session, api: ApiKey) -> None:

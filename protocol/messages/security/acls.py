@@ -6,6 +6,7 @@ Codes are those of `resources`. A code that this program does not know is kept a
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import NamedTuple
 
 from barnabas.protocol.errors import ErrorCode
@@ -22,6 +23,21 @@ class Acl(NamedTuple):
     host: str
     operation: int
     permission: int
+
+    def __str__(self) -> str:
+        """In words: `User:alice from host * may READ LITERAL TOPIC orders`. A newer Kafka's code is its number."""
+        may = "may not" if self.permission == Permission.DENY else "may"
+        pattern, kind = code_name(PatternType, self.pattern_type), code_name(ResourceType, self.resource_type)
+        operation = code_name(Operation, self.operation)
+        return f"{self.principal} from host {self.host} {may} {operation} {pattern} {kind} {self.resource_name}"
+
+
+def code_name(kind: type[IntEnum], code: int) -> str:
+    """Return the name of a code, or its number if it is unknown."""
+    try:
+        return kind(code).name
+    except ValueError:
+        return str(code)
 
 
 class AclFilter(NamedTuple):
