@@ -67,7 +67,7 @@ class SaslClient(Protocol):
 
     @property
     def is_complete(self) -> bool:
-        """Whether the exchange has ended well. A server that ends it earlier has not proved who it is."""
+        """Whether the exchange has ended well. A server that ends it earlier has not proved its identity."""
         ...
 
     def start(self) -> bytes:

@@ -136,6 +136,7 @@ class GatedListener:
                 probe=self.probes.connections,
                 max_frame_bytes=64 << 20,
                 bind_access=lambda session: None,
+                turn_seconds=1.0,
                 opened=lambda connection: None,
                 closed=lambda connection: None,
             ),

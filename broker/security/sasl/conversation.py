@@ -102,8 +102,8 @@ class _State(Enum):
     END = "end"
 
 
-class _Frame(NamedTuple):
-    """How a message of the exchange is answered. `header` None: by a bare frame."""
+class _Request(NamedTuple):
+    """The request that carries a message of the exchange. Both None: a bare frame, which is answered by one."""
 
     dialect: Dialect | None
     header: Header | None
@@ -128,7 +128,7 @@ class Conversation:
         self._mechanism = NO_MECHANISM
         self._server: SaslServer | None = None
         self._is_bare = False
-        self._asked = _Frame(None, None)
+        self._request = _Request(None, None)
         self._frames = 0
 
     @property
@@ -154,7 +154,7 @@ class Conversation:
             if self._state is not _State.EXCHANGE:
                 return self._begin(session, frame)
             if self._is_bare:
-                return self._exchange(_Frame(None, None), bytes(frame))
+                return self._exchange(_Request(None, None), bytes(frame))
             return self._authenticate(frame)
         except FrameError as error:
             return self._refuse("a malformed frame", detail=str(error))
@@ -214,14 +214,14 @@ class Conversation:
         except BrokerError as error:
             return self._refuse("a malformed frame", detail=str(error))
         if header.api == ApiKey.SASL_AUTHENTICATE:
-            return self._exchange(_Frame(dialect, header.without_frame()), request.auth_bytes)
+            return self._exchange(_Request(dialect, header.without_frame()), request.auth_bytes)
         text = f"Unexpected Kafka request of type {ApiKey(header.api).name} during SASL authentication."
         answer = ResponseFrame(*dialect.encode_error(header, request, ErrorCode.ILLEGAL_SASL_STATE, text))
         return self._refuse("another request than SaslAuthenticate", answer, is_delayed=True)
 
-    def _exchange(self, asked: _Frame, message: bytes) -> Outcome:
+    def _exchange(self, request: _Request, message: bytes) -> Outcome:
         assert self._server is not None
-        self._asked = asked
+        self._request = request
         return self._outcome(self._server.respond(message))
 
     def _outcome(self, step: Step) -> Outcome:
@@ -260,7 +260,7 @@ class Conversation:
         return self._refuse(step.reason, answer, user=step.user, is_delayed=True)
 
     def _answer(self, response: SaslAuthenticateResponse) -> ResponseFrame:
-        dialect, header = self._asked
+        dialect, header = self._request
         if dialect is None or header is None:
             return ResponseFrame(_SIZE.pack(len(response.auth_bytes)) + response.auth_bytes)
         return ResponseFrame(*dialect.encode_response(header, response))
