@@ -131,7 +131,12 @@ class ProduceHandler:
         number = topic.partitions[0].partition
         name = topic.name if topic.topic_id is None else self._topic_name(topic.topic_id)
         refusals: Refusals | None = None
-        if session.access is not None and _is_transactional(records):
+        if (
+            session.access is not None
+            and len(records) > _ATTRIBUTES_POSITION  # inline: this is once per request
+            and records[_ATTRIBUTES_POSITION] & TRANSACTIONAL_MASK
+            and _is_transactional(records)
+        ):
             _ensure_transaction_allowed(session, request)
         if request.transactional_id is not None:
             admitted = self._admit_repeated(session, request, name, number, records)

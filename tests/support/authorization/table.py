@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from barnabas.protocol.messages.security.resources import PatternType, Permission
 from tests.support.authorization.entities import outcome, request
 from tests.support.authorization.rows import ROWS, Grant, Row
@@ -41,7 +43,7 @@ def log_in(port: int, user: str) -> KafkaWire:
 def prepare(port: int) -> None:
     """Create the world of the rows, and the ACLs of all users."""
     with log_in(port, SUPER_USER) as kafka:
-        topics = [
+        topics: list[dict[str, Any]] = [
             {"name": name, "num_partitions": 2, "replication_factor": 1, "assignments": [], "configs": []}
             for name in ("orders", "hidden")
         ]
