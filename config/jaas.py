@@ -1,9 +1,10 @@
 r"""Parser of sasl.jaas.config: `<module class> <flag> <option>="<value>" ... ;`.
 
 Tokens are those of Java's StreamTokenizer as Kafka's JaasConfig sets it: words of letters, digits and . - _ $; values
-in double or single quotes with Java's escapes (\n, \", \101); // and /* */ and, outside of quotes, any / begin a
-comment. A value that begins with a digit, a dot or a minus needs quotes. The entry of a property has exactly one
-module. Messages of errors contain no values, and no word that may be the rest of a badly quoted one.
+in double or single quotes, which the end of a line also closes, with Java's escapes (\n, \", \101); // and /* */ and,
+outside of quotes, any / begin a comment. A value that begins with a digit, a dot or a minus needs quotes. The entry of
+a property has exactly one module. Messages of errors contain no values, and no word that may be the rest of a badly
+quoted one.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ SCRAM_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
 OAUTHBEARER_MODULE: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
 
 _FLAGS: Final = frozenset({"required", "requisite", "sufficient", "optional"})
-_TOKEN: Final = r"""(?P<skipped>\s+|/\*.*?\*/|/(?!\*)[^\r\n]*)
-    |(?P<quoted>"(?:\\.|[^"\\\r\n])*"|'(?:\\.|[^'\\\r\n])*')
+_TOKEN: Final = r"""(?P<skipped>[\0-\ ]+|/\*.*?(?:\*/|\Z)|//[^\r\n]*|/[^*/][^\r\n]*|/\Z)
+    |(?P<quoted>"(?P<double>(?:\\.|[^"\\\r\n])*)(?:"|(?=[\r\n])|\Z)
+              |'(?P<single>(?:\\.|[^'\\\r\n])*)(?:'|(?=[\r\n])|\Z))
     |(?P<word>[A-Za-z_$\u00a0-\U0010ffff][A-Za-z0-9._$\-\u00a0-\U0010ffff]*)
     |(?P<other>.)"""
 _ESCAPE: Final = r"\\([0-3]?[0-7]{1,2}|.)"
@@ -84,7 +86,8 @@ def _tokens(text: str) -> Iterator[_Token]:
     # Compiled here: a start without SASL should not wait for it.
     for match in re.finditer(_TOKEN, text, re.VERBOSE | re.DOTALL):
         if match.lastgroup == "quoted":
-            yield _Token(re.sub(_ESCAPE, _unescape, match[0][1:-1], flags=re.DOTALL), True)
+            body = match["double"] if match["single"] is None else match["single"]
+            yield _Token(re.sub(_ESCAPE, _unescape, body, flags=re.DOTALL), True)
         elif match.lastgroup != "skipped":
             yield _Token(match[0], match.lastgroup == "word")
 

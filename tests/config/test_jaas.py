@@ -28,6 +28,9 @@ def test_a_login_module_has_its_options() -> None:
         ('""', ""),
         ('"ä€😀"', "ä€😀"),
         ("bare-word_1.$x", "bare-word_1.$x"),
+        ('"closed by the line\n', "closed by the line"),
+        ("/ a comment\n'x'", "x"),
+        ("/\n a comment, too\n'x'", "x"),
     ],
 )
 def test_values_are_quoted_and_escaped_as_in_java(quoted: str, value: str) -> None:
@@ -57,7 +60,9 @@ def test_comments_are_skipped() -> None:
         ("a required user_x=123swordfish;", 'after the flag, an option is not of the form name="value"; '),
         ("a required user_x;", 'after the flag, an option is not of the form name="value"; '),
         ("a required user_x", 'after the flag, an option is not of the form name="value"; '),
-        ('a required user_x="swordfish\n";', 'after the flag, an option is not of the form name="value"; '),
+        ('a required user_x="swordfish\n";', 'after option 1, an option is not of the form name="value"; '),
+        ('a required user_x="swordfish', "it does not end with a semicolon"),
+        ("a required /* user_x=swordfish;", "it does not end with a semicolon"),
     ],
 )
 def test_bad_lines_are_refused_without_their_secrets(text: str, sentence: str) -> None:
