@@ -95,7 +95,9 @@ def start_barnabas(directory: Path, certificates: Certificates) -> Broker:
 
 def start_kafka(directory: Path, certificates: Certificates, jars: Path) -> Broker:
     tls_port = free_port()
-    kafka = ApacheKafka(jars, (f"SSL://127.0.0.1:{tls_port}",), certificates.properties)
+    # Kafka maps the controller's listener by itself only where all listeners are PLAINTEXT.
+    protocols = "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SSL:SSL,CONTROLLER:PLAINTEXT"
+    kafka = ApacheKafka(jars, (f"SSL://127.0.0.1:{tls_port}",), (*certificates.properties, protocols))
     return Broker(kafka.start(directory), tls_port, certificates)
 
 
