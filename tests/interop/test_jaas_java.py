@@ -33,11 +33,12 @@ PIECES = (
 )
 
 
+ENDS = (";", " x=y;", "\n;", ' x="v";')
+
+
 def random_text(source: random.Random) -> str:
     options = "".join(source.choices(PIECES, k=source.randrange(8)))
-    if source.random() < 0.2:
-        return options
-    return f"a.Module required {options}{source.choice((';', ' x=y;', chr(10) + ';', ' x=' + chr(34) + 'v' + chr(34) + ';'))}"
+    return options if source.random() < 0.2 else f"a.Module required {options}{source.choice(ENDS)}"
 
 
 def ours(text: str) -> str:
