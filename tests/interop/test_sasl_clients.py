@@ -7,6 +7,7 @@ import socket
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from tests.support.daemon import start_daemon
 from tests.support.kafka.apache_kafka import Kafka
 from tests.support.kafka.kafka_wire import framed, message_type, request_frame, schema
 from tests.support.kafka.turns import free_port
+from tests.support.metrics import metric
 
 VERSION = "4.3.0"
 PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
@@ -362,6 +364,22 @@ def test_scram_logins_end_as_with_kafka(brokers: tuple[Ports, Ports]) -> None:
 
     for user, password in (("alice", "pencil"), ("alice", "wrong"), ("nobody", "wrong")):
         assert last_answer(brokers[1].both, user, password) == last_answer(brokers[0].both, user, password)
+
+
+def test_kafkas_client_authenticates_again_while_it_sends_requests(kafka: Kafka, tmp_path: Path) -> None:
+    with start_daemon(
+        tmp_path,
+        "listeners=BRIEF://127.0.0.1:0",
+        "listener.security.protocol.map=BRIEF:SASL_PLAINTEXT",
+        "sasl.enabled.mechanisms=PLAIN",
+        f"listener.name.brief.plain.sasl.jaas.config={USERS}",
+        "connections.max.reauth.ms=2000",
+    ) as daemon:
+        output = kafka.java_program("SaslSession", daemon.bootstrap, "alice", "pencil", "6000")
+        labels = '{listener="BRIEF",mechanism="PLAIN"}'
+        assert int(re.findall(r"^= (\d+)$", output, re.MULTILINE)[0]) > 1
+        assert (metric(daemon, f"barnabas_reauthentications_total{labels}") or 0) >= 2
+        assert metric(daemon, f"barnabas_sessions_expired_total{labels}") is None
 
 
 def test_kafkas_client_reports_the_same_failures(kafka: Kafka, brokers: tuple[Ports, Ports]) -> None:
