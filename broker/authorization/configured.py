@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def configured_authorizer(config: BrokerConfig, wall_ms: Callable[[], int]) -> Authorizer | None:
     """Return the authorizer, None if authorizer.class.name is empty. It has no ACLs yet.
 
-    Raises StartupError for an entry of super.users that is no principal, and if the audit log cannot be opened.
+    Raises StartupError if the audit log cannot be opened.
     """
     if not config.get_str("authorizer.class.name"):
         return None
@@ -30,9 +30,6 @@ def configured_authorizer(config: BrokerConfig, wall_ms: Callable[[], int]) -> A
     from barnabas.broker.authorization.authorizer import Authorizer
 
     super_users = [each.strip() for each in (config.get_str("super.users") or "").split(";") if each.strip()]
-    for each in super_users:
-        if ":" not in each:
-            raise StartupError(f"super.users: {each!r} is not a principal; write User:{each}")
     audit = AuditLog(
         _sink(config),
         grants=config.get_bool("audit.log.grants"),
