@@ -49,13 +49,15 @@ def test_the_first_user_is_added_to_new_directories_of_a_stopped_broker(tmp_path
     password_file = tmp_path / "password"
     password_file.write_text("a secret\nnot this\n")
     password_file.chmod(0o600)
-    added = run("add", "alice", "--password-file", str(password_file), "--log-dir", str(data))
+    offline = ("--log-dir", str(data))
+    added = run("add", "alice", "--password-file", str(password_file), "--iterations", "8192", *offline)
     assert added.exit_code == 0, added.output
     credential = replay_metadata_directory(data / "__cluster_metadata-0").image.security.scram["alice", 2]
-    assert tuple(credential) == tuple(keys_of_password(SCRAM_SHA_512, "a secret", credential.salt, 4096))
-    assert json.loads(run("list", "--json", "--log-dir", str(data)).output)[0]["user"] == "alice"
-    assert run("delete", "alice", "--log-dir", str(data)).exit_code == 0
-    assert json.loads(run("list", "--json", "--log-dir", str(data)).output) == []
+    assert tuple(credential) == tuple(keys_of_password(SCRAM_SHA_512, "a secret", credential.salt, 8192))
+    alice = {"user": "alice", "mechanism": "SCRAM-SHA-512", "iterations": 8192}
+    assert json.loads(run("list", "--json", *offline).output) == [alice]
+    assert run("delete", "alice", *offline).exit_code == 0
+    assert json.loads(run("list", "--json", *offline).output) == []
 
 
 def test_directories_come_from_a_server_properties(tmp_path: Path) -> None:

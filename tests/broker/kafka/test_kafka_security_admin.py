@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -12,6 +13,7 @@ from barnabas.broker.handlers.security.acls import CreateAclsHandler, DeleteAcls
 from barnabas.broker.metadata.image import MetadataImage
 from barnabas.broker.metadata.image_builder import ImageBuilder
 from barnabas.broker.security.principal import ANONYMOUS
+from barnabas.config.tables.security_properties import STANDARD_AUTHORIZER
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.security.acls import (
     Acl,
@@ -20,9 +22,12 @@ from barnabas.protocol.messages.security.acls import (
     DeleteAclsRequest,
     DescribeAclsRequest,
 )
-from barnabas.protocol.messages.security.resources import CLUSTER_NAME, Operation, ResourceType
-from tests.support.daemon import Daemon
-from tests.support.kafka.kafka_wire import KafkaWire, schema
+from barnabas.protocol.messages.security.resources import CLUSTER_NAME, Operation, Permission, ResourceType
+from barnabas.protocol.messages.topics.topics import NewTopic
+from tests.support.daemon import Daemon, start_daemon
+from tests.support.kafka.kafka_wire import KafkaWire, metadata_request, schema
+from tests.support.storage.metadata_store import opened
+from tests.support.storage.security_records import acl_record
 
 ACL = Acl(2, "orders", 3, "User:alice", "*", 3, 3)
 
@@ -183,3 +188,19 @@ def test_quotas_are_set_described_and_removed(daemon: Daemon, version: int) -> N
         removal = kinds.OpData(key="connection_creation_rate", value=0.0, remove=True)
         assert alter(removal).error_code == ErrorCode.NONE
         assert described() == []
+
+
+@pytest.mark.parametrize("read_only", ["false", "true"])
+def test_acls_in_the_directory_decide_from_the_first_request_on(tmp_path: Path, read_only: str) -> None:
+    with opened(tmp_path / "data") as store:
+        store.create(NewTopic("orders", 1), NewTopic("open", 1))
+        store.store.commit([acl_record(principal="User:*", permission=Permission.DENY, operation=Operation.ALL)])
+    settings = (f"authorizer.class.name={STANDARD_AUTHORIZER}", "allow.everyone.if.no.acl.found=true")
+    with (
+        start_daemon(tmp_path, *settings, f"read.only={read_only}") as daemon,
+        KafkaWire(daemon.host, daemon.port) as kafka,
+    ):
+        kafka.send(metadata_request(12, "orders", "open"))
+        answer = kafka.receive("metadata", 12)
+    codes = {topic.name: int(topic.error_code.value) for topic in answer.topics}
+    assert codes == {"orders": ErrorCode.TOPIC_AUTHORIZATION_FAILED, "open": ErrorCode.NONE}
