@@ -1,14 +1,14 @@
 """Users, ACLs, delegation tokens and quotas in a metadata log, and whether the configuration enforces them.
 
-A start on a directory whose rules nobody enforces would give every client access to data that is protected:
+Serving a directory without enforcing its rules would give every client access to protected data:
 
     ACLs                refused without authorizer.class.name
     SCRAM credentials   refused if there is no authorizer, and no listener authenticates its clients
     delegation tokens   never refused: without delegation.token.secret.key they cannot log in, as in Kafka
     client quotas       never refused: they limit clients, and are enforced
 
-With `--ignore-security` the directory is served without an authorizer, after a warning. A record of these types in
-a version that is not known is never served: nobody knows what it forbids.
+With `--ignore-security` the directory is served without an authorizer, after a warning. A directory with a record of
+these types in an unknown version is refused in any case, because its rules cannot be read.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Creation and deletion of ACLs.
 
     CreateAcls   per ACL INVALID_REQUEST: a resource type, pattern type, operation or permission that an ACL cannot
-                 have; an empty name; a cluster that is not `kafka-cluster`; a principal without a colon. An ACL that
-                 exists is a success without a record. An operation need not fit its resource type
+                 have; an empty name; a cluster other than `kafka-cluster`; a principal without a colon. Creating an
+                 existing ACL is a success without a record. An operation need not fit its resource type
     DeleteAcls   per filter INVALID_REQUEST: an unknown code. Each ACL is deleted once, and listed by every filter that
                  selects it
 

@@ -6,7 +6,7 @@
     33 UNSUPPORTED_SASL_MECHANISM   an unknown mechanism
     91 RESOURCE_NOT_FOUND           the deletion of a credential that does not exist
 
-The request contains the salted password, with which anybody could log in; the record has the two keys derived from it.
+The request contains the salted password, which suffices to log in; the record has the two keys derived from it.
 Source: Kafka's ScramControlManager.
 """
 
