@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, NoReturn, Protocol
+from typing import Any, Protocol
 
 from barnabas.clients.errors import AuthenticationError
 from barnabas.clients.security.login import begin_login
@@ -36,6 +36,26 @@ async def authenticate(settings: SecuritySettings, ask: Ask, peer: str) -> int:
     assert mechanism is not None, "the settings have a mechanism"
     client = await asyncio.to_thread(begin_login, settings)
     handshake: SaslHandshakeResponse = await ask(ApiKey.SASL_HANDSHAKE, SaslHandshakeRequest(mechanism))
+    ensure_mechanism(settings, handshake, peer)
+    message: bytes | None = client.start()
+    while message is not None:
+        answer: SaslAuthenticateResponse = await ask(ApiKey.SASL_AUTHENTICATE, SaslAuthenticateRequest(message))
+        if answer.error is not ErrorCode.NONE:
+            raise refused_login(peer, mechanism, answer.message or answer.error.name)
+        try:
+            # Deriving SCRAM's keys takes milliseconds.
+            message = await asyncio.to_thread(client.respond, answer.auth_bytes)
+        except SaslError as error:
+            raise AuthenticationError(f"{mechanism} login at {peer}: {error}") from None
+    if not client.is_complete:
+        raise refused_login(peer, mechanism, "the broker ended the login early")
+    return answer.session_lifetime_ms
+
+
+def ensure_mechanism(settings: SecuritySettings, handshake: SaslHandshakeResponse, peer: str) -> None:
+    """Raise AuthenticationError if the broker refuses the mechanism of the settings."""
+    mechanism = settings.mechanism
+    assert mechanism is not None, "the settings have a mechanism"
     if handshake.error is ErrorCode.UNSUPPORTED_SASL_MECHANISM:
         raise AuthenticationError(
             f"{peer} does not take sasl.mechanism={mechanism}; it takes {', '.join(sorted(handshake.mechanisms))}"
@@ -45,25 +65,13 @@ async def authenticate(settings: SecuritySettings, ask: Ask, peer: str) -> int:
             f"{peer} does not authenticate by SASL; set security.protocol to {_without_sasl(settings)}"
         )
     if handshake.error is not ErrorCode.NONE:
-        _refuse(peer, mechanism, handshake.error.name)
-    message: bytes | None = client.start()
-    while message is not None:
-        answer: SaslAuthenticateResponse = await ask(ApiKey.SASL_AUTHENTICATE, SaslAuthenticateRequest(message))
-        if answer.error is not ErrorCode.NONE:
-            _refuse(peer, mechanism, answer.message or answer.error.name)
-        try:
-            # Deriving SCRAM's keys takes milliseconds.
-            message = await asyncio.to_thread(client.respond, answer.auth_bytes)
-        except SaslError as error:
-            raise AuthenticationError(f"{mechanism} login at {peer}: {error}") from None
-    if not client.is_complete:
-        _refuse(peer, mechanism, "the broker ended the login early")
-    return answer.session_lifetime_ms
+        raise refused_login(peer, mechanism, handshake.error.name)
+
+
+def refused_login(peer: str, mechanism: str, reason: str) -> AuthenticationError:
+    """Return the error of a login that the broker refused."""
+    return AuthenticationError(f"{peer} refuses the {mechanism} login: {reason}")
 
 
 def _without_sasl(settings: SecuritySettings) -> str:
     return settings.protocol.removeprefix("SASL_")
-
-
-def _refuse(peer: str, mechanism: str, reason: str) -> NoReturn:
-    raise AuthenticationError(f"{peer} refuses the {mechanism} login: {reason}")

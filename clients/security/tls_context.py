@@ -27,11 +27,16 @@ class TlsContextSource:
     async def context(self) -> ssl.SSLContext:
         """Return the context. Raises ClientConfigError, which names the property and the file."""
         if self._context is None:
-            try:
-                self._context = (await asyncio.to_thread(client_context, self._settings)).context
-            except TlsConfigError as error:
-                raise ClientConfigError(str(error)) from error
+            self._context = await asyncio.to_thread(create_context, self._settings)
         return self._context
+
+
+def create_context(settings: TlsSettings) -> ssl.SSLContext:
+    """Create a client's context. Reads files. Raises ClientConfigError, which names the property and the file."""
+    try:
+        return client_context(settings).context
+    except TlsConfigError as error:
+        raise ClientConfigError(str(error)) from error
 
 
 def tls_fault(peer: str, host: str, error: ssl.SSLError) -> AuthenticationError:

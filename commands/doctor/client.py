@@ -9,13 +9,19 @@ from __future__ import annotations
 
 import ipaddress
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 from barnabas.clients.addresses import Address, parse_bootstrap
-from barnabas.commands.doctor.conversation import KAFKA, NATIVE, Conversation, NoAnswerError
+from barnabas.clients.security.settings import SecuritySettings
+from barnabas.clients.security.tls_context import create_context
+from barnabas.commands.doctor.access import report_access
+from barnabas.commands.doctor.connecting import ConnectionSettings
+from barnabas.commands.doctor.conversation import KAFKA, NATIVE, Conversation, Hello
+from barnabas.commands.doctor.login import agree_on_mechanism, log_in
+from barnabas.commands.doctor.report import Report
+from barnabas.commands.doctor.steps import NoAnswerError, Step
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.topics.metadata import BrokerAddress
@@ -24,77 +30,85 @@ _SPOKEN = {KAFKA: "Kafka's protocol", NATIVE: "the native protocol alone: Kafka'
 _NEEDED = (ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.LIST_OFFSETS, ApiKey.METADATA)
 
 
-@dataclass(slots=True)
-class Report:
-    """`steps` succeeded; each of `problems` is a sentence, with the remedy if that is known."""
+def examine(bootstrap: str, timeout_s: float, security: SecuritySettings, topics: Sequence[str]) -> Report:
+    """Try the addresses of `bootstrap` in order, then every broker in the metadata of the first one that answers.
 
-    bootstrap: str
-    is_connected: bool = False
-    dialect: str | None = None
-    cluster_id: str | None = None
-    brokers: list[dict[str, Any]] = field(default_factory=list)
-    steps: list[str] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
-
-    def as_json(self) -> dict[str, Any]:
-        """The report as JSON."""
-        return {
-            "bootstrap": self.bootstrap,
-            "protocol": self.dialect,
-            "cluster_id": self.cluster_id,
-            "brokers": self.brokers,
-            "steps": self.steps,
-            "problems": self.problems,
-        }
-
-
-def examine(bootstrap: str, timeout_s: float) -> Report:
-    """Try the addresses of `bootstrap` in order, then every broker in the metadata of the first one that answers."""
-    report = Report(bootstrap)
+    Raises ClientConfigError for a key or trust store that cannot be used.
+    """
+    context = None if security.tls is None else create_context(security.tls)
+    settings = ConnectionSettings(security, context, timeout_s)
+    report = Report(bootstrap, security.protocol)
     for address in parse_bootstrap(bootstrap):
-        _examine_bootstrap(report, address, timeout_s)
+        _examine_bootstrap(report, address, settings, topics)
         if report.is_connected:
             break
     return report
 
 
-def _examine_bootstrap(report: Report, address: Address, timeout_s: float) -> None:
+def _examine_bootstrap(report: Report, address: Address, settings: ConnectionSettings, topics: Sequence[str]) -> None:
     with _reporting(report, f"a client begins at {address}"):
+        report.step = Step.LOOK_UP
         host_addresses = _look_up(address)
-        conversation = Conversation.open(address, timeout_s)
-        with conversation:
+        report.step = Step.TCP
+        with Conversation(address, settings) as conversation:
             report.is_connected = True
             report.steps.append(f"{address}: connected ({', '.join(host_addresses)})")
             peer = conversation.peer_host
-            hello = conversation.greet()
+            hello = _begin(report, address, conversation, settings, report.steps)
             report.dialect = hello.dialect
-            report.steps.append(f"{address}: speaks {_SPOKEN[hello.dialect]}, {len(hello.versions)} APIs")
             for api in _NEEDED:
                 if api not in hello.versions:
-                    report.problems.append(f"{address} does not offer {api.name}, which every client needs.")
+                    report.add_problem(f"{address} does not offer {api.name}, which every client needs.")
+            report.step = Step.METADATA
             view = conversation.cluster()
-        report.cluster_id = view.cluster_id
-        report.steps.append(f"{address}: cluster {view.cluster_id}, {len(view.brokers)} broker(s)")
-        if not view.brokers:
-            report.problems.append(f"{address} names no broker in its metadata: a client has nowhere to go.")
+            report.cluster_id = view.cluster_id
+            report.steps.append(f"{address}: cluster {view.cluster_id}, {len(view.brokers)} broker(s)")
+            if not view.brokers:
+                report.add_problem(f"{address} names no broker in its metadata: a client has nowhere to go.")
+            report.step = Step.AUTHORIZATION
+            report_access(report, conversation.access(hello, topics), settings.security)
         for broker in view.brokers:
-            _examine_broker(report, broker, peer, timeout_s)
+            _examine_broker(report, broker, peer, settings)
 
 
-def _examine_broker(report: Report, broker: BrokerAddress, bootstrap_peer: str, timeout_s: float) -> None:
+def _begin(
+    report: Report, address: Address, conversation: Conversation, settings: ConnectionSettings, steps: list[str]
+) -> Hello:
+    """Take the steps between TCP and Metadata; append those that succeeded to `steps`."""
+    if settings.context is not None:
+        report.step = Step.TLS
+        steps.append(f"{address}: {conversation.secure()}")
+    report.step = Step.API_VERSIONS
+    hello = conversation.greet()
+    steps.append(f"{address}: speaks {_SPOKEN[hello.dialect]}, {len(hello.versions)} APIs")
+    if settings.security.mechanism is not None:
+        report.step = Step.SASL_HANDSHAKE
+        offered = agree_on_mechanism(conversation, settings.security, str(address))
+        steps.append(f"{address}: offers the mechanism(s) {', '.join(offered)}")
+        report.step = Step.LOGIN
+        steps.append(f"{address}: {log_in(conversation, settings.security, str(address))}")
+    return hello
+
+
+def _examine_broker(report: Report, broker: BrokerAddress, bootstrap_peer: str, settings: ConnectionSettings) -> None:
     """Try a client's second connection, to the advertised address."""
     address = Address(broker.host, broker.port)
     entry: dict[str, Any] = {"node_id": broker.node_id, "host": broker.host, "port": broker.port, "reachable": False}
     report.brokers.append(entry)
     subject = f"broker {broker.node_id} advertises {address} to clients"
     with _reporting(report, subject, _advice(broker, bootstrap_peer)):
+        report.step = Step.ADVERTISED_ADDRESS
         if _is_unspecified(broker.host):
             raise NoAnswerError("but that means all addresses of a machine, and clients cannot connect to it")
+        report.step = Step.LOOK_UP
         entry["addresses"] = _look_up(address)
-        with Conversation.open(address, timeout_s) as conversation:
+        report.step = Step.TCP
+        with Conversation(address, settings) as conversation:
             entry["reachable"] = True
-            conversation.greet()
+            _begin(report, address, conversation, settings, [])
+            report.step = Step.METADATA
             view = conversation.cluster()
+        report.step = Step.ADVERTISED_ADDRESS
         entry["cluster_id"] = view.cluster_id
         if view.cluster_id != report.cluster_id:
             raise NoAnswerError(f"but the broker there belongs to cluster {view.cluster_id}, not {report.cluster_id}")
@@ -111,9 +125,9 @@ def _reporting(report: Report, subject: str, advice: str = "") -> Iterator[None]
     try:
         yield
     except NoAnswerError as error:
-        report.problems.append(f"{subject}, {error}.{advice}")
+        report.add_problem(f"{subject}, {error}.{advice}", error.step)
     except DecodeError as error:
-        report.problems.append(f"{subject}, but its answer cannot be read: {error}.{advice}")
+        report.add_problem(f"{subject}, but its answer cannot be read: {error}.{advice}")
 
 
 def _look_up(address: Address) -> list[str]:

@@ -1,19 +1,39 @@
-"""One connection of the doctor: blocking with timeouts, by Kafka's protocol or else the native one."""
+"""One connection of the doctor: blocking with timeouts, by Kafka's protocol or else the native one.
+
+When the listener's security protocol is not the client's, the error contains the protocol that a second connection
+found there.
+"""
 
 from __future__ import annotations
 
-import socket
+import ssl
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from barnabas import __version__
 from barnabas.clients.addresses import Address
+from barnabas.clients.security.settings import PLAINTEXT_SETTINGS
+from barnabas.commands.doctor.connecting import (
+    ConnectionSettings,
+    connect,
+    refused_after_handshake,
+    secure,
+    speaks_tls,
+)
+from barnabas.commands.doctor.steps import NoAnswerError, Step
 from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.framing import SIZE_PREFIX
 from barnabas.protocol.kafka import client_requests
-from barnabas.protocol.kafka.client_requests import ClusterView
+from barnabas.protocol.kafka.client_requests import OPERATIONS_VERSION, AccessView, ClusterView
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.cluster.api_versions import ApiVersionsRequest
+from barnabas.protocol.messages.security.sasl import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
 from barnabas.protocol.messages.topics.metadata import MetadataRequest
 from barnabas.protocol.native import codec
 
@@ -21,10 +41,9 @@ CLIENT_ID = "barnabas-doctor"
 MAX_ANSWER_BYTES = 16 * 1024 * 1024
 KAFKA, NATIVE = "kafka", "native"
 _TLS_ALERT = 0x15
-
-
-class NoAnswerError(Exception):
-    """The second half of a sentence, "but ...", with the reason for a missing answer."""
+_TLS_SPOKEN = "it speaks TLS: set security.protocol to SSL or SASL_SSL"
+_NO_MECHANISM = "NONE"
+"""The name of no mechanism: the broker refuses it and lists its own."""
 
 
 class Hello(NamedTuple):
@@ -35,46 +54,90 @@ class Hello(NamedTuple):
 
 
 class Conversation:
-    """Call `greet` first: it determines the dialect. Methods raise NoAnswerError and DecodeError."""
+    """Call `secure` first if the settings have TLS, then `greet`, which determines the dialect.
 
-    def __init__(self, address: Address, connection: socket.socket, timeout_s: float) -> None:
+    Methods raise NoAnswerError and DecodeError.
+    """
+
+    def __init__(self, address: Address, settings: ConnectionSettings) -> None:
+        """Connect."""
         self._address = address
-        self._connection = connection
-        self._timeout_s = timeout_s
+        self._settings = settings
+        self._connection = connect(address, settings.timeout_s)
         self._dialect = KAFKA
         self._correlation_id = 0
-
-    @classmethod
-    def open(cls, address: Address, timeout_s: float) -> Self:
-        """Connect."""
-        return cls(address, _connect(address, timeout_s), timeout_s)
 
     @property
     def peer_host(self) -> str:
         """The IP address at the other end."""
         return str(self._connection.getpeername()[0])
 
+    def secure(self) -> str:
+        """Perform the TLS handshake; return what was negotiated, in words."""
+        context = self._settings.context
+        assert context is not None, "the settings have TLS"
+        try:
+            self._connection, description = secure(self._connection, self._address, context, self._settings.timeout_s)
+        except NoAnswerError as fault:
+            if not _is_certificate_fault(fault) and self._is_kafka_without_tls():
+                raise NoAnswerError(
+                    "but the listener there does not speak TLS: set security.protocol to "
+                    f"{'SASL_PLAINTEXT' if self._settings.security.mechanism else 'PLAINTEXT or SASL_PLAINTEXT'}"
+                ) from fault
+            raise
+        return description
+
     def greet(self) -> Hello:
         """Exchange ApiVersions by Kafka's protocol; if that fails, by the native one on a new connection."""
         try:
-            answer = self._ask(client_requests.api_versions_request(self._next_id(), CLIENT_ID))
-            return Hello(KAFKA, client_requests.api_versions_answer(self._correlation_id, answer))
+            return self._greet()
         except (NoAnswerError, DecodeError) as not_kafka:
+            if self._settings.context is None and not isinstance(not_kafka.__cause__, TimeoutError):
+                self._ensure_no_tls()
+            if self._settings.security.mechanism is not None:
+                raise
             self._connection.close()
-            self._connection = _connect(self._address, self._timeout_s)
+            self._connection = connect(self._address, self._settings.timeout_s)
             self._dialect = NATIVE
             try:
+                if self._settings.context is not None:
+                    self.secure()
                 return self._greet_natively()
             except (NoAnswerError, DecodeError):
                 raise not_kafka from None
 
+    def sasl_handshake(self, mechanism: str) -> SaslHandshakeResponse:
+        """Request a mechanism."""
+        request = SaslHandshakeRequest(mechanism)
+        answer = self._ask(client_requests.sasl_handshake_request(self._next_id(), CLIENT_ID, request))
+        return client_requests.sasl_handshake_answer(self._correlation_id, answer)
+
+    def sasl_authenticate(self, message: bytes) -> SaslAuthenticateResponse:
+        """Send one message of the mechanism."""
+        request = SaslAuthenticateRequest(message)
+        answer = self._ask(client_requests.sasl_authenticate_request(self._next_id(), CLIENT_ID, request))
+        return client_requests.sasl_authenticate_answer(self._correlation_id, answer)
+
     def cluster(self) -> ClusterView:
         """Request Metadata without topics."""
         if self._dialect == KAFKA:
-            answer = self._ask(client_requests.metadata_request(self._next_id(), CLIENT_ID))
+            try:
+                answer = self._ask(client_requests.metadata_request(self._next_id(), CLIENT_ID))
+            except NoAnswerError as closed:
+                if self._settings.security.mechanism is None:
+                    self._ensure_no_login(closed)
+                raise
             return client_requests.metadata_answer(self._correlation_id, answer)
         found = self._ask_natively(ApiKey.METADATA, MetadataRequest([]))
         return ClusterView(found.cluster_id, tuple(found.brokers))
+
+    def access(self, hello: Hello, topics: Sequence[str]) -> AccessView | None:
+        """Request the authorized operations on the cluster and on topics; None if the broker is too old for that."""
+        low, high = hello.versions.get(ApiKey.METADATA, (1, 0))
+        if self._dialect == NATIVE or not low <= OPERATIONS_VERSION <= high:
+            return None
+        answer = self._ask(client_requests.access_request(self._next_id(), CLIENT_ID, topics))
+        return client_requests.access_answer(self._correlation_id, answer)
 
     def __enter__(self) -> Self:
         return self
@@ -83,6 +146,10 @@ class Conversation:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._connection.close()
+
+    def _greet(self) -> Hello:
+        answer = self._ask(client_requests.api_versions_request(self._next_id(), CLIENT_ID))
+        return Hello(KAFKA, client_requests.api_versions_answer(self._correlation_id, answer))
 
     def _greet_natively(self) -> Hello:
         found = self._ask_natively(ApiKey.API_VERSIONS, ApiVersionsRequest(CLIENT_ID, __version__))
@@ -95,6 +162,44 @@ class Conversation:
             raise DecodeError(f"{api.name} was answered with error {int(header.error)}")
         return codec.decode_response(header)
 
+    def _is_kafka_without_tls(self) -> bool:
+        settings = ConnectionSettings(PLAINTEXT_SETTINGS, None, self._settings.timeout_s)
+        try:
+            with Conversation(self._address, settings) as plain:
+                plain._greet()
+        except (NoAnswerError, DecodeError):
+            return False
+        return True
+
+    def _ensure_no_tls(self) -> None:
+        """Raise NoAnswerError if the listener speaks TLS."""
+        if speaks_tls(self._address, self._settings.timeout_s):
+            wanted = "SASL_SSL" if self._settings.security.mechanism else "SSL or SASL_SSL"
+            raise NoAnswerError(
+                f"but the listener there speaks TLS, and this client does not: set security.protocol to {wanted} in "
+                "the client's configuration (--command-config)",
+                Step.TLS,
+            )
+
+    def _ensure_no_login(self, closed: NoAnswerError) -> None:
+        """Raise NoAnswerError if the listener offers SASL mechanisms."""
+        try:
+            with Conversation(self._address, self._settings) as probe:
+                if self._settings.context is not None:
+                    probe.secure()
+                probe._greet()
+                offered = probe.sasl_handshake(_NO_MECHANISM)
+        except (NoAnswerError, DecodeError):
+            return
+        if offered.error is ErrorCode.UNSUPPORTED_SASL_MECHANISM:
+            raise NoAnswerError(
+                "but the listener there requires a login: set security.protocol to "
+                f"SASL_{self._settings.security.protocol}, sasl.mechanism to one that it offers "
+                f"({', '.join(sorted(offered.mechanisms))}), and sasl.jaas.config in the client's configuration "
+                "(--command-config)",
+                Step.SASL_HANDSHAKE,
+            ) from closed
+
     def _next_id(self) -> int:
         self._correlation_id += 1
         return self._correlation_id
@@ -106,11 +211,15 @@ class Conversation:
             prefix = self._read(SIZE_PREFIX)
             size = int.from_bytes(prefix, "big", signed=True)
             if not 0 < size <= MAX_ANSWER_BYTES:
-                spoken = "it speaks TLS" if prefix[0] == _TLS_ALERT else "its answer starts with " + repr(prefix)
+                spoken = _TLS_SPOKEN if prefix[0] == _TLS_ALERT else "its answer starts with " + repr(prefix)
                 raise NoAnswerError(f"but the server there does not speak Kafka's protocol ({spoken})")
             return self._read(size)
         except TimeoutError as error:
-            raise NoAnswerError(f"but the server there does not answer within {self._timeout_s:g} s") from error
+            raise NoAnswerError(
+                f"but the server there does not answer within {self._settings.timeout_s:g} s"
+            ) from error
+        except ssl.SSLError as error:
+            raise refused_after_handshake(self._address, error) from error
         except OSError as error:
             raise NoAnswerError(f"but the server there breaks the connection ({error.strerror or error})") from error
 
@@ -124,14 +233,5 @@ class Conversation:
         return bytes(data)
 
 
-def _connect(address: Address, timeout_s: float) -> socket.socket:
-    try:
-        return socket.create_connection((address.host, address.port), timeout_s)
-    except TimeoutError as error:
-        raise NoAnswerError(
-            f"but there is no answer within {timeout_s:g} s (a firewall, or the host does not exist)"
-        ) from error
-    except ConnectionRefusedError as error:
-        raise NoAnswerError("but nothing listens there (connection refused)") from error
-    except (OSError, UnicodeError) as error:
-        raise NoAnswerError(f"but connecting fails ({getattr(error, 'strerror', None) or error})") from error
+def _is_certificate_fault(fault: NoAnswerError) -> bool:
+    return isinstance(fault.__cause__, ssl.SSLCertVerificationError)

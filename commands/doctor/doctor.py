@@ -11,6 +11,8 @@ from barnabas.commands.options import (
     DEFAULT_BOOTSTRAP,
     check_bootstrap,
     check_kafka_version,
+    client_security,
+    command_config_option,
     json_option,
 )
 
@@ -36,22 +38,29 @@ def doctor() -> None:
     show_default=True,
     help="Limit for each connection attempt and each answer.",
 )
-def client(bootstrap: str, as_json: bool, timeout_s: float) -> int:
+@click.option("--topic", "topics", multiple=True, metavar="NAME", help="A topic that this client uses. Repeatable.")
+@command_config_option
+def client(bootstrap: str, as_json: bool, timeout_s: float, topics: tuple[str, ...]) -> int:
     """Connect to HOST:PORT as a client on this machine would, and report each problem.
 
-    Requests ApiVersions and Metadata by Kafka's protocol (by the native one if that is not answered), then looks up and
-    tries every address that the brokers advertise: a client starts at HOST:PORT and continues at those. Works with any
-    Kafka broker. The exit code is 0 without a problem, 1 with one, 3 if HOST:PORT cannot be reached.
+    The steps are name resolution, TCP, TLS, ApiVersions, SASL handshake and login, Metadata, and the operations that
+    the broker authorizes (with --topic also on topics). TLS and SASL need --command-config. Without SASL, a broker that
+    does not answer Kafka's protocol is tried by the native one. Then every address that the brokers advertise is tried
+    in the same way: a client starts at HOST:PORT and continues at those. Works with any Kafka broker.
+
+    The exit code is 0 without a problem, 1 with one, 3 if HOST:PORT cannot be reached.
     """
     from barnabas.commands.doctor.client import examine
     from barnabas.commands.output import print_json, print_line
 
-    report = examine(bootstrap, timeout_s)
+    report = examine(bootstrap, timeout_s, client_security(), topics)
     if as_json:
         print_json(report.as_json())
     else:
         for line in report.steps:
             print_line(line)
+        if report.failed_step is not None:
+            print_line(f"the step that fails: {report.failed_step}")
         for problem in report.problems:
             print_line(f"problem: {problem}")
         if not report.problems:

@@ -10,6 +10,9 @@
     Metadata v4       request: array of topic names (empty: none) | boolean whether to create missing topics
                       response: int32 throttle ms | array of brokers (int32 node id | string host | int32 port |
                       string rack) | string cluster id | int32 controller | array of topics, which is not read
+    Metadata v8       request: as v4, then boolean cluster operations | boolean topic operations
+                      response: as v4 with each topic (int16 error | string name | boolean internal | partitions |
+                      int32 operations) | int32 cluster operations
     SaslHandshake v1  request: string mechanism
                       response: int16 error | array of mechanisms
     SaslAuthenticate v1  request: bytes
@@ -22,8 +25,8 @@ Source: Kafka's message definitions.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple, TypeVar
 
 from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
@@ -42,9 +45,15 @@ _REQUEST_HEADER = struct.Struct(">hhih")
 _SIZE = struct.Struct(">i")
 _API_VERSIONS_VERSION = 0
 _METADATA_VERSION = 4
+OPERATIONS_VERSION: Final = 8
+"""The version of Metadata with authorized operations."""
+
 _SASL_VERSION = 1
 _LENGTH = struct.Struct(">h")
 _NO_TOPICS = b"\x00\x00\x00\x00\x00"  # an empty array, and create nothing
+_OPERATIONS_WANTED = b"\x00\x01\x01"  # create no topics; operations on the cluster and on topics
+_PARTITION_FIELDS = 2 + 3 * 4  # error, partition, leader, leader epoch
+_NODE_ARRAYS = 3  # replicas, in-sync replicas, offline replicas
 
 
 class ClusterView(NamedTuple):
@@ -52,6 +61,21 @@ class ClusterView(NamedTuple):
 
     cluster_id: str | None
     brokers: tuple[BrokerAddress, ...]
+
+
+class TopicAccess(NamedTuple):
+    """A topic's error and the operations that this client may perform on it, as Kafka's bit field."""
+
+    name: str
+    error: ErrorCode
+    operations: int
+
+
+class AccessView(NamedTuple):
+    """The operations that this client may perform on the cluster, as Kafka's bit field, and on topics."""
+
+    cluster: int
+    topics: tuple[TopicAccess, ...]
 
 
 def api_versions_request(correlation_id: int, client_id: str) -> bytes:
@@ -74,22 +98,40 @@ def metadata_request(correlation_id: int, client_id: str) -> bytes:
 
 def metadata_answer(correlation_id: int, answer: bytes) -> ClusterView:
     """Read a response without its size field; return the cluster. Raises DecodeError."""
+    return _cluster(answer_body(correlation_id, answer))
+
+
+def access_request(correlation_id: int, client_id: str, topics: Sequence[str]) -> bytes:
+    """Return a Metadata request for authorized operations on the cluster and on `topics` as a whole frame."""
+    names = b"".join(map(_string_bytes, topics))
+    body = _SIZE.pack(len(topics)) + names + _OPERATIONS_WANTED
+    return request_frame(ApiKey.METADATA, OPERATIONS_VERSION, correlation_id, client_id, body)
+
+
+def access_answer(correlation_id: int, answer: bytes) -> AccessView:
+    """Read a response without its size field. Raises DecodeError."""
     reader = answer_body(correlation_id, answer)
+    _cluster(reader)
     reader.int32()
 
-    def broker() -> BrokerAddress:
-        address = BrokerAddress(reader.int32(), _string(reader) or "", reader.int32())
-        _string(reader)
-        return address
+    def partition() -> None:
+        reader.raw(_PARTITION_FIELDS)
+        for _ in range(_NODE_ARRAYS):
+            _array(reader, reader.int32)
 
-    brokers = tuple(_array(reader, broker))
-    return ClusterView(_string(reader), brokers)
+    def topic() -> TopicAccess:
+        error, name = known_error(reader.int16()), _string(reader) or ""
+        reader.raw(1)
+        _array(reader, partition)
+        return TopicAccess(name, error, reader.int32())
+
+    topics = tuple(_array(reader, topic))
+    return AccessView(reader.int32(), topics)
 
 
 def sasl_handshake_request(correlation_id: int, client_id: str, request: SaslHandshakeRequest) -> bytes:
     """Return a SaslHandshake request as a whole frame."""
-    mechanism = request.mechanism.encode()
-    body = _LENGTH.pack(len(mechanism)) + mechanism
+    body = _string_bytes(request.mechanism)
     return request_frame(ApiKey.SASL_HANDSHAKE, _SASL_VERSION, correlation_id, client_id, body)
 
 
@@ -136,6 +178,24 @@ def answer_body(correlation_id: int, answer: bytes) -> Reader:
     if found != correlation_id:
         raise DecodeError(f"the answer has correlation id {found}, not {correlation_id}")
     return reader
+
+
+def _cluster(reader: Reader) -> ClusterView:
+    """Read a Metadata response as far as the cluster id."""
+    reader.int32()
+
+    def broker() -> BrokerAddress:
+        address = BrokerAddress(reader.int32(), _string(reader) or "", reader.int32())
+        _string(reader)
+        return address
+
+    brokers = tuple(_array(reader, broker))
+    return ClusterView(_string(reader), brokers)
+
+
+def _string_bytes(text: str) -> bytes:
+    data = text.encode()
+    return _LENGTH.pack(len(data)) + data
 
 
 def _string(reader: Reader) -> str | None:
