@@ -147,7 +147,7 @@ def delete(
     directories = Directories(log_dirs, config_file)
     labels = list(mechanisms)
     if not labels:
-        labels = [label for user, label, _ in _described(directories, bootstrap, timeout_s) if user == name]
+        labels = [label for user, label, _ in sorted(_described(directories, bootstrap, timeout_s)) if user == name]
     if not labels:
         raise CommandFailure(f"user {name} does not exist")
     deletions = [ScramDeletion(name, SCRAM_MECHANISMS[label].code) for label in dict.fromkeys(labels)]

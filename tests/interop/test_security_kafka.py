@@ -19,6 +19,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from barnabas.clients.testing import BrokerProcess
 from barnabas.commands.main import main
 from tests.support.daemon import Daemon, start_daemon
+from tests.support.eventually import eventually
 from tests.support.kafka.apache_kafka import HandedOver, Kafka, KafkaError, need_kafka
 from tests.support.kafka.turns import free_port
 
@@ -179,12 +180,12 @@ class Tools:
 
     def __init__(self, kafka: Kafka, ours: str, theirs: str) -> None:
         self._kafka = kafka
-        self._addresses = ours, theirs
+        self.addresses = ours, theirs
         self.acls = acl_tool(kafka.version)
 
     def both(self, tool: str, *arguments: str) -> list[str]:
         """Return what the tool prints for us, which must be what it prints for Kafka."""
-        ours, theirs = (self._lines(address, tool, *arguments) for address in self._addresses)
+        ours, theirs = (self._lines(address, tool, *arguments) for address in self.addresses)
         assert ours == theirs
         return ours
 
@@ -232,3 +233,40 @@ def test_kafka_configs_changes_users_and_quotas(tools: Tools) -> None:
     tools.both(CONFIGS, "--alter", *alice, "--delete-config", f"{SCRAM},producer_byte_rate")
     refused = tools.both(CONFIGS, "--alter", *alice, "--delete-config", SCRAM)
     assert any("Attempt to delete a user credential that does not exist" in line for line in refused)
+
+
+def test_our_commands_print_the_same_for_kafka(tools: Tools) -> None:
+    ours, theirs = tools.addresses
+
+    def run(address: str, arguments: tuple[str, ...], password: str | None) -> tuple[int, str]:
+        given = None if password is None else f"{password}\n"
+        done = CliRunner().invoke(main, [*arguments, "--bootstrap", address], input=given)
+        return done.exit_code, done.output
+
+    def both(*arguments: str, password: str | None = None) -> str:
+        said = run(ours, arguments, password)
+        assert run(theirs, arguments, password) == said
+        return said[1]
+
+    def shown(*arguments: str) -> str:
+        """Kafka's broker shows a change a moment after its controller has confirmed it."""
+        said = run(ours, arguments, None)
+        eventually(
+            lambda: True if run(theirs, arguments, None) == said else None, what=f"{said} in Kafka", timeout_s=20
+        )
+        return said[1]
+
+    both("user", "add", "dave", "--mechanism", "SCRAM-SHA-256", "--mechanism", SCRAM, password="secret")
+    assert shown("user", "list").count("dave") == 2
+    of_dave = ("--principal", "User:dave")
+    both("acl", "add", *of_dave, "--consumer", "--topic", "in", "--group", "g", "--pattern", "prefixed")
+    assert shown("acl", "list", *of_dave, "--json").count("User:dave") == 3
+    assert shown("acl", "list", "--topic", "incoming", "--pattern", "match").count("PREFIXED") == 2
+    both("acl", "add", "--principal", "dave", "--topic", "t", "--operation", "read")
+    assert both("acl", "delete", *of_dave, "--group", "g", "--pattern", "any").startswith("deleted:")
+    both("quota", "set", "request_percentage=12.5", "--user", "dave", "--client-defaults")
+    both("quota", "set", "producer_byte_rate=1.5", "--user", "dave")
+    both("quota", "set", "connection_creation_rate=5", "--ip", "no.such.host.invalid")
+    assert "12.5" in shown("quota", "list", "--user", "dave")
+    both("quota", "delete", "request_percentage", "--user", "dave", "--client-defaults")
+    both("user", "delete", "dave")
