@@ -1,0 +1,187 @@
+"""Unpatched clients of a broker whose every listener authenticates: what works, and each client's own refusals."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from tests.interop.clients import building
+from tests.interop.clients.driver import Driver, DriverError, Limits
+from tests.interop.clients.security import (
+    ELSEWHERE,
+    EXPIRED,
+    LISTENERS,
+    MAP,
+    MUTUAL,
+    SECURE,
+    Administration,
+    Development,
+    Login,
+    SecureBroker,
+)
+from tests.support.daemon import start_daemon
+
+pytestmark = pytest.mark.timeout(300)
+
+
+@dataclass(frozen=True)
+class SecureClient:
+    """A client, and the patterns of its errors."""
+
+    name: str
+    command: Callable[[], list[str]]
+    refused: str
+    """A user or password that the broker refuses."""
+    refused_token: str
+    """An OAUTHBEARER token that the broker refuses."""
+    untrusted: str
+    """A certificate of the broker that the client refuses."""
+    refused_certificate: str
+    """A certificate of the client that the broker refuses."""
+
+
+def _python(library: str) -> Callable[[], list[str]]:
+    return lambda: [sys.executable, "-m", "tests.interop.clients.python.secure", library]
+
+
+CLIENTS = (
+    SecureClient(
+        "confluent-kafka",
+        _python("confluent"),
+        refused="^_AUTHENTICATION: .*(Invalid username or password|invalid credentials)",
+        refused_token="^_AUTHENTICATION: .*invalid_token",
+        untrusted="^_SSL: .*certificate verify failed",
+        refused_certificate="^(_SSL|_TRANSPORT): .*alert certificate (expired|required)|certificate required",
+    ),
+    # It drops an answer that arrives together with the end of the connection.
+    SecureClient(
+        "kafka-python",
+        _python("kafka-python"),
+        refused="^KafkaTimeoutError: .*\n(.*\n)*.*(SaslAuthenticationFailed|socket disconnected)",
+        refused_token="^KafkaTimeoutError: .*\n(.*\n)*.*(SaslAuthenticationFailed|socket disconnected)",
+        untrusted="^KafkaTimeoutError: .*\n(.*\n)*.*CERTIFICATE_VERIFY_FAILED",
+        refused_certificate="^KafkaTimeoutError: ",
+    ),
+    # It takes the broker's refusal of a token for success; its next request ends the connection.
+    SecureClient(
+        "aiokafka",
+        _python("aiokafka"),
+        refused="^KafkaConnectionError: .*\n(.*\n)*.*AuthenticationFailed",
+        refused_token="^UnknownTopicOrPartitionError: ",
+        untrusted="^KafkaConnectionError: .*\n(.*\n)*.*CERTIFICATE_VERIFY_FAILED",
+        refused_certificate="^KafkaConnectionError: ",
+    ),
+    SecureClient(
+        "Java 4.3.0",
+        lambda: building.java("4.3.0", "Secure"),
+        refused=r"errors\.SaslAuthenticationException: Authentication failed",
+        refused_token=r"errors\.SaslAuthenticationException: {\"status\":\"invalid_token\"}",
+        untrusted=r"errors\.SslAuthenticationException",
+        refused_certificate=r"errors\.SslAuthenticationException",
+    ),
+)
+TOPIC = "secured"
+ROUND_MS = 20_000
+REFUSAL_MS = 3_000  # kafka-python tries for as long as it may
+
+
+@pytest.fixture(scope="module")
+def development(tmp_path_factory: pytest.TempPathFactory) -> Development:
+    return Development(tmp_path_factory.mktemp("development"))
+
+
+@pytest.fixture(scope="module")
+def broker(development: Development, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureBroker]:
+    properties = {
+        **development.properties(with_tokens=True),
+        "listeners": ",".join(f"{name}://127.0.0.1:0" for name in LISTENERS),
+        "listener.security.protocol.map": MAP,
+    }
+    words = [f"{name}={value}" for name, value in properties.items()]
+    with start_daemon(tmp_path_factory.mktemp("broker"), *words) as daemon:
+        ports = {
+            name: int(re.findall(rf"listening, listener={name}://\S+ port=(\d+)", daemon.log)[0]) for name in LISTENERS
+        }
+        broker = SecureBroker(ports, Administration(f"127.0.0.1:{ports[SECURE]}", development.ca))
+        broker.prepare((TOPIC,))
+        yield broker
+
+
+@pytest.fixture(scope="module", params=CLIENTS, ids=lambda client: client.name)
+def client(request: pytest.FixtureRequest) -> SecureClient:
+    found: SecureClient = request.param
+    return found
+
+
+@pytest.fixture(scope="module")
+def driver(client: SecureClient, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
+    driver = Driver(client.command(), tmp_path_factory.mktemp("driver"), Limits())
+    yield driver
+    driver.close()
+
+
+def attempt(driver: Driver, bootstrap: str, login: Login, value: str | None = None) -> list[str]:
+    """Return the values that a round reads; without `value` the timeout is that of a refusal.
+
+    Raises DriverError with the client's error.
+    """
+    driver.bootstrap = bootstrap
+    timeout_ms = REFUSAL_MS if value is None else ROUND_MS
+    fields = {"topic": TOPIC, "group": f"group-of-{value}", "value": value or "refused", "timeout_ms": timeout_ms}
+    values: list[str] = driver.call("round", **fields, login=login.fields())["values"]
+    return values
+
+
+LOGINS = {
+    "PLAIN": (SECURE, Development.plain),
+    "SCRAM-SHA-512": (SECURE, Development.scram),
+    "OAUTHBEARER": (SECURE, Development.bearer),
+    "mTLS": (MUTUAL, Development.mutual),
+}
+
+
+@pytest.mark.parametrize("kind", LOGINS)
+def test_a_client_produces_and_consumes_in_a_group(
+    driver: Driver, client: SecureClient, broker: SecureBroker, development: Development, kind: str
+) -> None:
+    value = f"{client.name}-{kind}"
+    listener, login = LOGINS[kind]
+    assert value in attempt(driver, broker.bootstrap(listener), login(development), value)
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A connection that fails: a listener, a login, and the attribute of SecureClient with the error's pattern."""
+
+    listener: str
+    pattern: str
+    login: Callable[[Development], Login]
+
+
+REFUSALS = {
+    "wrong password, PLAIN": Refusal(SECURE, "refused", lambda files: files.plain().but(password="wrong")),
+    "wrong password, SCRAM": Refusal(SECURE, "refused", lambda files: files.scram().but(password="wrong")),
+    "deleted user": Refusal(SECURE, "refused", lambda files: files.scram().but(user="erin", password="deleted")),
+    "expired token": Refusal(SECURE, "refused_token", lambda files: files.bearer(expires_in_s=-3600)),
+    "expired certificate of the broker": Refusal(EXPIRED, "untrusted", Development.plain),
+    "wrong host name": Refusal(ELSEWHERE, "untrusted", Development.plain),
+    "expired certificate of the client": Refusal(
+        MUTUAL, "refused_certificate", lambda files: files.mutual().but(certificate=files.expired_certificate)
+    ),
+    "no certificate of the client": Refusal(
+        MUTUAL, "refused_certificate", lambda files: files.mutual().but(certificate=None)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_a_refused_client_reports_why(
+    driver: Driver, client: SecureClient, broker: SecureBroker, development: Development, name: str
+) -> None:
+    refusal = REFUSALS[name]
+    with pytest.raises(DriverError, match=getattr(client, refusal.pattern)):
+        attempt(driver, broker.bootstrap(refusal.listener), refusal.login(development))
