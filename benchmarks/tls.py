@@ -22,8 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import median
 
-import trustme
-
+from barnabas.commands.security.certificates import Authority
 from benchmarks.apache_kafka import ApacheKafka
 from benchmarks.dialect import receive_exactly
 from benchmarks.kafka_dialect import KafkaDialect
@@ -45,22 +44,12 @@ class Certificates:
     """An authority, the broker's key store and the client's context."""
 
     def __init__(self, directory: Path) -> None:
-        authority = trustme.CA()
-        leaf = authority.issue_cert("127.0.0.1")
+        authority = Authority("benchmark", days=1)
         self.keystore = directory / "broker.pem"
         self.keystore.touch(mode=0o600)
-        # Kafka reads PKCS#8 only, which the library writes for keys without a password.
-        self.keystore.write_bytes(_pkcs8(leaf) + b"".join(each.bytes() for each in leaf.cert_chain_pems))
-        self.client = ssl.create_default_context()
-        authority.configure_trust(self.client)
+        self.keystore.write_text(authority.server(["127.0.0.1"], days=1))
+        self.client = ssl.create_default_context(cadata=authority.certificate)
         self.properties = ("ssl.keystore.type=PEM", f"ssl.keystore.location={self.keystore}")
-
-
-def _pkcs8(leaf: trustme.LeafCert) -> bytes:
-    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
-
-    key = load_pem_private_key(leaf.private_key_pem.bytes(), None)
-    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 
 
 class Broker:

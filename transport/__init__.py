@@ -1,4 +1,4 @@
-"""TLS for brokers and clients: key stores, contexts, and a transport between the socket and a protocol.
+"""TLS for brokers and clients: key stores, contexts, and a server's transport between a socket and a protocol.
 
 errors          TlsConfigError
 settings        the `ssl.*` properties of one end, read from a configuration
@@ -8,5 +8,5 @@ contexts        SSLContext from settings and stores
 records         TLS records before the handshake's end: completeness and bounds
 engine          one end of a TLS connection in memory, without I/O
 handshakes      threads that compute handshakes
-tls_transport   the transport
+tls_transport   the transport of a server's connections; clients use the event loop's TLS with these contexts
 """

@@ -24,14 +24,6 @@ class HandshakeRunner(Protocol):
         ...
 
 
-class InlineHandshakes:
-    """Runs steps in the caller's thread: for clients, which have few connections."""
-
-    def run(self, step: Callable[[], bool], done: Callable[[bool | Exception], None]) -> None:
-        """Run `step` now."""
-        done(_outcome(step))
-
-
 class HandshakeThreads:
     """Runs steps in threads of its own, so that handshakes wait for each other and nothing else waits for them."""
 

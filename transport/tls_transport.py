@@ -1,4 +1,4 @@
-"""TlsTransport: TLS between an event loop's transport and a BufferedProtocol, for brokers and clients.
+"""TlsTransport: TLS of a server between an event loop's transport and a BufferedProtocol.
 
 Own code instead of the loops' TLS: uvloop's never calls `resume_writing` with a write buffer limit of 0, which the
 broker's sender uses, and both loops show a connection to its protocol after the handshake only, when limits are late.
@@ -43,7 +43,7 @@ UNSENT_ALERT_BYTES_MAX: Final = 64 * 1024
 
 @dataclass(slots=True, kw_only=True)
 class TlsParts:
-    """What the connections of one listener or client share."""
+    """What the connections of one listener share."""
 
     context: Callable[[], ssl.SSLContext]
     """Called for each connection: the context may be replaced meanwhile."""
@@ -54,8 +54,6 @@ class TlsParts:
     """Limit on the time from the connection to the end of the handshake."""
     failure_seconds: float = 0.0
     """Delay before a connection whose handshake failed is closed."""
-    server_side: bool = True
-    server_hostname: str | None = None
 
 
 def new_scratch() -> memoryview:
@@ -87,7 +85,6 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
         "_reading_paused",
         "_records",
         "_scratch",
-        "_stepping",
         "_told_paused",
     )
 
@@ -116,8 +113,6 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
         self._records: HandshakeRecords | None = HandshakeRecords()
         """None after the handshake."""
         self._scratch = parts.scratch[:READ_BYTES]
-        self._stepping = False
-        """A handshake thread owns the engine."""
         self._connected = False
         self._deadline: asyncio.TimerHandle | None = None
         self._backlog: deque[memoryview] = deque()
@@ -129,11 +124,9 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
     # --- called by the loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Start the deadline; a client begins the handshake."""
+        """Start the deadline."""
         self._inner = cast("asyncio.Transport", transport)
         self._deadline = self._loop.call_later(self._parts.handshake_seconds, self._too_late)
-        if not self._parts.server_side:
-            self._step()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell the protocol if it has the connection, otherwise the owner."""
@@ -240,14 +233,6 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
         self._backlog.clear()
         self._inner.abort()
 
-    def can_write_eof(self) -> bool:
-        """Return False: TLS ends both directions."""
-        return False
-
-    def get_protocol(self) -> asyncio.BaseProtocol:
-        """Return the protocol."""
-        return self._protocol
-
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         """Return TLS details (`sslcontext`, `ssl_object`, `peercert_der`), or what the loop's transport has.
 
@@ -274,28 +259,17 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
             complete = records.take(data)
             if not complete:
                 return
-            if self._engine is None:
-                self._engine = self._new_engine()
-        except (BadRecordError, ssl.SSLError, ValueError) as error:
+        except BadRecordError as error:
             self._handshake_failed(error)
             return
-        self._engine.receive(complete)
-        self._step()
-
-    def _new_engine(self) -> TlsEngine:
-        parts = self._parts
-        return TlsEngine(parts.context(), server_side=parts.server_side, server_hostname=parts.server_hostname)
-
-    def _step(self) -> None:
-        """Run the next step of the handshake, with reading paused: a thread owns the engine meanwhile."""
         if self._engine is None:
-            self._engine = self._new_engine()
-        self._stepping = True
+            self._engine = TlsEngine(self._parts.context(), server_side=True)
+        self._engine.receive(complete)
+        # With reading paused: a thread owns the engine meanwhile.
         self._inner.pause_reading()
         self._parts.handshakes.run(self._engine.handshake, self._stepped)
 
     def _stepped(self, outcome: bool | Exception) -> None:
-        self._stepping = False
         engine = self._engine
         if engine is None or self._closing or self._inner.is_closing():
             return

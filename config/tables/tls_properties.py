@@ -26,8 +26,8 @@ TLS_PROPERTIES: Sequence[types.Property] = (
         "ssl.keystore.type",
         STRING,
         "JKS",
-        "Format of the key store: PEM or PKCS12. JKS, which is also Kafka's default, is not read: convert the file "
-        "with keytool.",
+        "Format of the key store: PEM or PKCS12. The type JKS, Kafka's default, reads PKCS12 files, too; convert "
+        "files in the format JKS with keytool.",
         update_mode=PER_BROKER,
     ),
     _property(
@@ -70,7 +70,7 @@ TLS_PROPERTIES: Sequence[types.Property] = (
         "ssl.truststore.type",
         STRING,
         "JKS",
-        "Format of the trust store: PEM or PKCS12. JKS, which is also Kafka's default, is not read.",
+        "Format of the trust store, as that of the key store.",
         update_mode=PER_BROKER,
     ),
     _property(

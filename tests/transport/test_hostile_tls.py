@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from barnabas.transport.contexts import server_context
 from barnabas.transport.engine import TlsEngine
-from barnabas.transport.handshakes import InlineHandshakes
 from barnabas.transport.records import HANDSHAKE_BYTES_MAX, READ_BYTES, BadRecordError, HandshakeRecords
 from barnabas.transport.settings import MappingProperties, TlsSettings
 from barnabas.transport.tls_transport import TlsParts, TlsTransport, new_scratch
@@ -83,6 +82,17 @@ class Sink(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         self.received += self._buffer[:nbytes]
+
+
+class InlineHandshakes:
+    """Runs the steps of a handshake in the caller's thread."""
+
+    def run(self, step: Callable[[], bool], done: Callable[[bool | Exception], None]) -> None:
+        try:
+            outcome: bool | Exception = step()
+        except ssl.SSLError as error:
+            outcome = error
+        done(outcome)
 
 
 class Server:

@@ -12,9 +12,8 @@ import pytest
 import trustme
 
 from barnabas.transport.records import HANDSHAKE_BYTES_MAX, BadRecordError
-from barnabas.transport.tls_transport import TlsTransport, new_scratch
 from tests.support.tls import trusting
-from tests.transport.echo import LOOPS, TIMEOUT_S, EchoServer, connected, echo_server, eventually, read_exactly
+from tests.transport.echo import LOOPS, TIMEOUT_S, connected, echo_server, eventually, read_exactly
 
 Play = Callable[[Callable[[], Awaitable[None]]], None]
 
@@ -329,57 +328,3 @@ def test_a_broken_record_ends_the_connection_only(
             await eventually(lambda: len(server.opened[0].lost) == 1)
 
     play(scenario)
-
-
-def test_our_client_side_talks_to_our_server_side(
-    play: Play, authority: trustme.CA, server_certificate: trustme.LeafCert
-) -> None:
-    """The client's certificate check and host name are the context's; a failure is an error, not a silence."""
-
-    async def scenario() -> None:
-        async with echo_server(server_certificate) as server:
-            for trusts in (authority, trustme.CA()):
-                outcome = await _one_answer(server, trusting(trusts))
-                if trusts is authority:
-                    assert outcome == b"ping"
-                else:
-                    assert isinstance(outcome, ssl.SSLCertVerificationError)
-
-    play(scenario)
-
-
-class OneAnswer(asyncio.BufferedProtocol):
-    def __init__(self, done: asyncio.Future[bytes | Exception]) -> None:
-        self.done = done
-        self.buffer = memoryview(bytearray(64))
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, TlsTransport)
-        transport.write(b"ping")
-
-    def get_buffer(self, sizehint: int) -> memoryview:
-        return self.buffer
-
-    def buffer_updated(self, nbytes: int) -> None:
-        self.done.set_result(bytes(self.buffer[:nbytes]))
-
-
-async def _one_answer(server: EchoServer, context: ssl.SSLContext) -> bytes | Exception:
-    from barnabas.transport.handshakes import InlineHandshakes
-    from barnabas.transport.tls_transport import TlsParts
-
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[bytes | Exception] = loop.create_future()
-    parts = TlsParts(
-        context=lambda: context,
-        handshakes=InlineHandshakes(),
-        scratch=new_scratch(),
-        handshake_seconds=TIMEOUT_S,
-        server_side=False,
-        server_hostname="127.0.0.1",
-    )
-    transport = TlsTransport(loop, OneAnswer(done), parts, done.set_result)
-    await loop.create_connection(lambda: transport, "127.0.0.1", server.port)
-    outcome = await done
-    transport.close()
-    return outcome
