@@ -68,10 +68,10 @@ _TOPIC = Struct(
     topic_id=since(7, UUID),
     error=INT16,
     message=FAILURE_MESSAGE,
+    config_error=since(5, Tagged(INT16, tag=0, default=ErrorCode.NONE)),
     partitions=since(5, INT32),
     replication_factor=since(5, INT16),
     configs=since(5, Computed(Array(_CONFIG, nullable_from=0), _sorted_configs)),
-    config_error=since(5, Tagged(INT16, tag=0, default=ErrorCode.NONE)),
 )
 RESPONSE = Message(5, throttle_ms=NO_THROTTLE, topics=Array(_TOPIC))
 

@@ -46,7 +46,7 @@ VERSIONS = [
     if api.key not in BY_HAND
     for version in range(api.lowest, api.highest + 1)
 ]
-UNWRITTEN_TAGS = {"topic_config_error_code", "zk_migration_ready"}
+UNWRITTEN_TAGS = {"zk_migration_ready"}
 """Tagged fields of answers that always have their default."""
 
 Shape = Any
