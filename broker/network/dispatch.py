@@ -134,7 +134,10 @@ class Dispatcher:
                     ResponseFrame, shape.encode_response(correlation_id, response)
                 )
                 if quota is not None:
-                    return _throttled(quota, DIALECTS[frame[0]], shape.header(correlation_id), response_frame)
+                    throttle_ms = quota.finish(shape.api, is_answered=True)
+                    if throttle_ms > 0:
+                        header = shape.header(correlation_id)
+                        response_frame = _with_throttle(DIALECTS[frame[0]], header, response_frame, throttle_ms)
                 probe.observe(perf_counter() - started)
                 return response_frame
         except Exception as error:  # noqa: BLE001 - as above
@@ -191,7 +194,11 @@ def _throttled(
     throttle_ms = quota.finish(header.api, is_answered=response_frame is not None)
     if throttle_ms == 0 or response_frame is None:
         return response_frame
-    return response_frame._replace(header=dialect.with_throttle(header, response_frame.header, throttle_ms))
+    return _with_throttle(dialect, header, response_frame, throttle_ms)
+
+
+def _with_throttle(dialect: Dialect, header: Header, response_frame: ResponseFrame, throttle_ms: int) -> ResponseFrame:
+    return ResponseFrame(dialect.with_throttle(header, response_frame.header, throttle_ms), response_frame.parts)
 
 
 class _PendingRequest:

@@ -37,8 +37,7 @@ class RateBucket:
 
     def record(self, value: float, now_ms: int) -> int:
         """Count a value; return the throttle time in ms."""
-        self.rate.record(value, now_ms)
-        return self.rate.throttle_ms(self.bound, now_ms)
+        return self.rate.record_and_throttle_ms(value, self.bound, now_ms)
 
     def is_idle(self, now_ms: int) -> bool:
         """Return whether a new bucket would be equal."""

@@ -36,14 +36,29 @@ class WindowSizes(NamedTuple):
 class Rate:
     """A sum of values per second. Times are ms of one clock that never goes backwards."""
 
-    __slots__ = ("_current", "_expired_from", "_lasts", "_oldest", "_starts", "_sum", "_values", "_windows")
+    __slots__ = (
+        "_current",
+        "_ends",
+        "_expired_from",
+        "_lasts",
+        "_least_seconds",
+        "_oldest",
+        "_starts",
+        "_sum",
+        "_values",
+        "_windows",
+    )
 
     def __init__(self, windows: WindowSizes) -> None:
         self._windows = windows
+        self._least_seconds = (windows.samples - 1) * windows.sample_seconds
+        """Time by which the sum is divided at least."""
         self._starts: list[int] = []
         self._lasts: list[int] = []
         self._values: list[float] = []
         self._current = 0
+        self._ends = 0
+        """The current sample takes no values from this time on."""
         self._sum = 0.0
         self._oldest = 0
         self._expired_from = 0
@@ -53,7 +68,7 @@ class Rate:
         """Add a value, which is negative to take one back."""
         if not self._starts:
             self._add_sample(now_ms)
-        elif now_ms - self._starts[self._current] >= self._windows.sample_ms:
+        elif now_ms >= self._ends:
             self._advance(now_ms)
         self._values[self._current] += value
         self._lasts[self._current] = now_ms
@@ -63,6 +78,13 @@ class Rate:
         """Return the rate now."""
         elapsed_ms = self._elapsed_ms(now_ms)
         return self._sum / (elapsed_ms / SECOND_MS)
+
+    def record_and_throttle_ms(self, value: float, bound: float, now_ms: int) -> int:
+        """Add a value; return `throttle_ms`."""
+        self.record(value, now_ms)
+        if now_ms < self._expired_from and self._sum <= bound * self._least_seconds:
+            return 0  # whatever the exact time is
+        return self.throttle_ms(bound, now_ms)
 
     def throttle_ms(self, bound: float, now_ms: int) -> int:
         """Return the time without values after which the rate is at `bound`; 0 if it is not above."""
@@ -117,4 +139,5 @@ class Rate:
     def _summarize(self) -> None:
         self._sum = math.fsum(self._values)
         self._oldest = min(self._starts)
+        self._ends = self._starts[self._current] + self._windows.sample_ms
         self._expired_from = min(self._lasts) + self._windows.total_ms
