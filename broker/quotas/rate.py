@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 
 SECOND_MS: Final = 1000
 
-FOREVER_MS: Final = 24 * 3600 * SECOND_MS
-"""Throttle time of a quota of nothing, which clients can still represent."""
+FOREVER_MS: Final = 0x7FFF_FFFF
+"""The longest throttle time, and that of a quota of nothing: throttle_time_ms is an int32."""
 
 
 class WindowSizes(NamedTuple):
@@ -89,11 +89,11 @@ class Rate:
     def throttle_ms(self, bound: float, now_ms: int) -> int:
         """Return the time without values after which the rate is at `bound`; 0 if it is not above."""
         per_second = self.per_second(now_ms)
-        if per_second <= bound:
+        if not per_second > bound:  # a bound may be anything that a record can contain, also NaN
             return 0
         if bound <= 0:
             return FOREVER_MS
-        return math.floor((per_second - bound) / bound * self._elapsed_ms(now_ms) + 0.5)
+        return math.floor(min((per_second - bound) / bound * self._elapsed_ms(now_ms), FOREVER_MS) + 0.5)
 
     def is_idle(self, now_ms: int) -> bool:
         """Return whether no sample counts any more: a new rate would be equal."""

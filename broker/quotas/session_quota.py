@@ -35,6 +35,7 @@ T = TypeVar("T")
 B = TypeVar("B", bound="Bucket")
 
 _PERCENT: Final = 100.0
+_MAX_INT32: Final = 0x7FFF_FFFF
 # Reading a member of an enum class takes half a microsecond in Python 3.11.
 _PRODUCE_API: Final = int(ApiKey.PRODUCE)
 _METADATA_API: Final = int(ApiKey.METADATA)
@@ -132,12 +133,12 @@ class SessionQuota:
             except BaseException as error:  # noqa: BLE001 - a cancellation belongs to the coroutine
                 step = partial(work.throw, error)
 
-    def fetch_budget(self) -> int | None:
-        """Return the largest response that does not exceed an unused quota, None without a quota."""
+    def fetch_budget(self) -> int:
+        """Return the size of the records that an unused quota allows, an int32."""
         bucket, windows = self._fetch, self._manager.windows
         if bucket is None:
-            return None
-        return int(bucket.bound * (windows.samples - 1) * windows.sample_seconds)
+            return _MAX_INT32
+        return int(min(_MAX_INT32, bucket.bound * (windows.samples - 1) * windows.sample_seconds))
 
     def fetched(self, response_bytes: int) -> bool:
         """Count a fetch's response; return whether it has to be replaced by an empty one, which counts nothing."""

@@ -30,11 +30,11 @@ class TokenBucket:
     def throttle_ms(self, per_second: float, now_ms: int) -> int:
         """Return the time after which the bucket is not negative; 0 if it is not."""
         self._refill(per_second, now_ms)
-        if self._tokens >= 0:
+        if not self._tokens < 0:
             return 0
         if per_second <= 0:
             return FOREVER_MS
-        return math.floor(-self._tokens / per_second * SECOND_MS + 0.5)
+        return math.floor(min(-self._tokens / per_second * SECOND_MS, FOREVER_MS) + 0.5)
 
     def is_full(self, per_second: float, now_ms: int) -> bool:
         """Return whether no mutation counts any more: a new bucket would be equal."""

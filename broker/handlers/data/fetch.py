@@ -151,7 +151,7 @@ class FetchHandler:
         committed_only = request.isolation == READ_COMMITTED
         max_bytes = min(request.max_bytes, self._fetch_max_bytes)
         if session.quota is not None and request.replica_id < 0:
-            max_bytes = min(max_bytes, session.quota.fetch_budget() or max_bytes)
+            max_bytes = min(max_bytes, session.quota.fetch_budget())
         attempt = FetchAttempt(max_bytes, committed_only=committed_only)
         access = session.access
         may_read_all = request.replica_id >= 0 and is_cluster_allowed(session, Operation.CLUSTER_ACTION, ApiKey.FETCH)

@@ -6,13 +6,14 @@ kafka_rates.json is the output of tests/interop/java/Rates.java with the classes
 from __future__ import annotations
 
 import json
+import math
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from barnabas.broker.quotas.rate import Rate, WindowSizes
+from barnabas.broker.quotas.rate import FOREVER_MS, Rate, WindowSizes
 from barnabas.broker.quotas.token_bucket import TokenBucket
 
 BOUND = 1000
@@ -74,3 +75,20 @@ def test_a_bucket_is_full_again_after_the_time_that_refills_it() -> None:
     assert bucket.throttle_ms(1.0, 0) == 1000
     assert not bucket.is_full(1.0, 11_999)
     assert bucket.is_full(1.0, 12_000)
+
+
+@pytest.mark.parametrize(
+    ("bound", "throttle_ms"), [(0.0, FOREVER_MS), (1e-300, FOREVER_MS), (math.inf, 0), (math.nan, 0), (1e308, 0)]
+)
+def test_a_bound_may_be_any_number_that_a_record_contains(bound: float, throttle_ms: int) -> None:
+    rate = Rate(WindowSizes())
+    assert rate.record_and_throttle_ms(5, bound, 0) == throttle_ms
+    bucket = TokenBucket(WindowSizes())
+    bucket.record(5, bound, 0)
+    assert bucket.throttle_ms(bound, 0) == throttle_ms
+
+
+def test_a_rate_of_one_sample_is_limited_too() -> None:
+    rate = Rate(WindowSizes(1, 1))
+    assert rate.record_and_throttle_ms(1, BOUND, 0) == 0
+    assert rate.record_and_throttle_ms(1000, BOUND, 1000) > 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import struct
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -178,6 +179,17 @@ def test_a_quota_of_a_user_counts_from_the_moment_of_the_login(broker: Broker) -
     connection.connection.session.principal = user("alice")
     connection.feed(produce())
     assert answers(connection) == [0, 10_000]
+
+
+@pytest.mark.parametrize("bound", [math.inf, math.nan, 1e308])
+def test_the_largest_bounds_do_not_disturb_a_fetch(broker: Broker, bound: float) -> None:
+    broker.set_quotas(consumer_byte_rate=bound)
+    connection = broker.connect()
+    connection.feed(produce())
+    quota = connection.connection.session.quota
+    assert quota is not None
+    assert quota.fetch_budget() == 0x7FFF_FFFF
+    assert not quota.fetched(1_000_000)
 
 
 def test_quotas_change_for_open_connections(broker: Broker) -> None:
