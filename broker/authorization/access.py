@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from barnabas.broker.authorization.decisions import decide_any
+from barnabas.broker.authorization.decisions import allowed_operations, decide_any
 from barnabas.broker.authorization.rules import Action, Decision
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.authorized_operations import OPERATIONS
@@ -129,9 +129,14 @@ class CachedAccess:
         key = (resource, name)
         bits = self._bits.get(key)
         if bits is None:
-            decide = self._client.decide
-            bits = sum(
-                1 << operation for operation in OPERATIONS[resource] if decide(operation, resource, name).allowed
+            client = self._client
+            authorizer = client.authorizer
+            bits = allowed_operations(
+                authorizer.index,
+                Action(client.principal, client.host, Operation.ANY, resource, name),
+                OPERATIONS[resource],
+                super_users=authorizer.super_users,
+                default=authorizer.default,
             )
             if len(self._bits) >= NAMES_MAX:
                 self._bits.clear()

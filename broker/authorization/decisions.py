@@ -11,7 +11,7 @@ from barnabas.broker.authorization.rules import Action, Decision, Rule, concerns
 from barnabas.protocol.messages.security.resources import WILDCARD, Operation, PatternType, Permission
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
     from barnabas.broker.authorization.index import AclIndex
     from barnabas.broker.metadata.security.image import Acl
@@ -39,10 +39,32 @@ def decide(index: AclIndex, action: Action, *, super_users: Collection[str], def
         if concerns_client(acl, principal, host) and covers_operation(acl, operation):
             if acl.permission == Permission.DENY:
                 return Decision(False, Rule.MATCHING_ACL, acl)
-            allowing = acl
+            if acl.permission == Permission.ALLOW:
+                allowing = acl
     if allowing is not None:
         return Decision(True, Rule.MATCHING_ACL, allowing)
     return DEFAULT_DENY if has_acls else default
+
+
+def allowed_operations(
+    index: AclIndex, action: Action, operations: Iterable[Operation], *, super_users: Collection[str], default: Decision
+) -> int:
+    """Return the allowed ones of `operations` as a bit field, each decided as by `decide`. The action's is ignored.
+
+    The ACLs are searched once: a description of many topics asks for eight operations of each.
+    """
+    if action.principal in super_users:
+        return sum(1 << operation for operation in operations)
+    acls = list(index.matching(action.resource, action.name))
+    if not acls:
+        return sum(1 << operation for operation in operations) if default.allowed else 0
+    ours = [acl for acl in acls if concerns_client(acl, action.principal, action.host)]
+    bits = 0
+    for operation in operations if ours else ():
+        effects = {acl.permission for acl in ours if covers_operation(acl, operation)}
+        if Permission.ALLOW in effects and Permission.DENY not in effects:
+            bits |= 1 << operation
+    return bits
 
 
 def decide_any(index: AclIndex, action: Action, *, super_users: Collection[str], default: Decision) -> bool:

@@ -11,10 +11,11 @@ import pytest
 
 from barnabas.broker.authorization.audit import AuditLog, LoggerSink
 from barnabas.broker.authorization.audit_file import AuditFile
-from barnabas.broker.authorization.authorizer import Authorizer
+from barnabas.broker.authorization.authorizer import STANDARD_AUTHORIZER, Authorizer
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.security.acls import Acl
 from barnabas.protocol.messages.security.resources import Operation, PatternType, Permission, ResourceType
+from tests.support.daemon import DaemonError, start_daemon
 
 TOPIC = ResourceType.TOPIC
 MAY_READ = Acl(TOPIC, "orders", PatternType.LITERAL, "User:alice", "*", Operation.READ, Permission.ALLOW)
@@ -138,3 +139,11 @@ def test_without_a_file_the_lines_go_to_a_logger(caplog: pytest.LogCaptureFixtur
     with caplog.at_level(logging.INFO, "barnabas.audit"):
         LoggerSink().write("{}")
     assert [(each.name, each.levelname, each.message) for each in caplog.records] == [("barnabas.audit", "INFO", "{}")]
+
+
+def test_an_audit_log_that_cannot_be_opened_stops_the_start(tmp_path: Path) -> None:
+    path = tmp_path / "missing" / "audit.log"
+    with pytest.raises(
+        DaemonError, match=r"cannot open the audit log .* \(audit\.log\.path\): No such file or directory"
+    ):
+        start_daemon(tmp_path, f"authorizer.class.name={STANDARD_AUTHORIZER}", f"audit.log.path={path}")

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.broker.authorization.authorizer import Authorizer
-from barnabas.broker.authorization.decisions import DEFAULT_ALLOW, DEFAULT_DENY, decide, decide_any
+from barnabas.broker.authorization.decisions import DEFAULT_ALLOW, DEFAULT_DENY, allowed_operations, decide, decide_any
 from barnabas.broker.authorization.index import AclIndex
 from barnabas.broker.authorization.rules import Action
 from barnabas.broker.metadata.security.image import Acl
@@ -111,9 +111,15 @@ def test_decisions_are_those_of_the_rules(rules: list[Acl], action: Action, supe
 
     decision = decide(index, action, super_users=super_users, default=default)
     found = decide_any(index, action, super_users=super_users, default=default)
+    bits = allowed_operations(index, action, OPERATIONS, super_users=super_users, default=default)
 
     assert decision.allowed == slow_decision(rules, action, super_users=super_users, allow_without=allow)
     assert found == slow_any(rules, action, super_users=super_users, allow_without=allow)
+    assert [each for each in OPERATIONS if bits & 1 << each] == [
+        each
+        for each in OPERATIONS
+        if slow_decision(rules, action._replace(operation=each), super_users=super_users, allow_without=allow)
+    ]
     assert decision.acl is None or decision.acl in rules
     assert decision.acl is None or decision.allowed == (decision.acl.permission == Permission.ALLOW)
 
