@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -11,19 +10,7 @@ import pytest
 
 from tests.interop.clients import building
 from tests.interop.clients.driver import Driver, DriverError, Limits
-from tests.interop.clients.security import (
-    ELSEWHERE,
-    EXPIRED,
-    LISTENERS,
-    MAP,
-    MUTUAL,
-    SECURE,
-    Administration,
-    Development,
-    Login,
-    SecureBroker,
-)
-from tests.support.daemon import start_daemon
+from tests.interop.clients.security import MUTUAL, REFUSALS, SECURE, Development, SecureBroker, secure_barnabas
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -54,7 +41,7 @@ CLIENTS = (
         _python("confluent"),
         refused="^_AUTHENTICATION: .*(Invalid username or password|invalid credentials)",
         refused_token="^_AUTHENTICATION: .*invalid_token",
-        untrusted="^_SSL: .*certificate verify failed",
+        untrusted="^(_SSL|_TRANSPORT): .*certificate verify failed",
         refused_certificate="^(_SSL|_TRANSPORT): .*alert certificate (expired|required)|certificate required",
     ),
     # It drops an answer that arrives together with the end of the connection.
@@ -84,9 +71,6 @@ CLIENTS = (
         refused_certificate=r"errors\.SslAuthenticationException",
     ),
 )
-TOPIC = "secured"
-ROUND_MS = 20_000
-REFUSAL_MS = 3_000  # kafka-python tries for as long as it may
 
 
 @pytest.fixture(scope="module")
@@ -96,18 +80,7 @@ def development(tmp_path_factory: pytest.TempPathFactory) -> Development:
 
 @pytest.fixture(scope="module")
 def broker(development: Development, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureBroker]:
-    properties = {
-        **development.properties(with_tokens=True),
-        "listeners": ",".join(f"{name}://127.0.0.1:0" for name in LISTENERS),
-        "listener.security.protocol.map": MAP,
-    }
-    words = [f"{name}={value}" for name, value in properties.items()]
-    with start_daemon(tmp_path_factory.mktemp("broker"), *words) as daemon:
-        ports = {
-            name: int(re.findall(rf"listening, listener={name}://\S+ port=(\d+)", daemon.log)[0]) for name in LISTENERS
-        }
-        broker = SecureBroker(ports, Administration(f"127.0.0.1:{ports[SECURE]}", development.ca))
-        broker.prepare((TOPIC,))
+    with secure_barnabas(development, tmp_path_factory.mktemp("broker")) as broker:
         yield broker
 
 
@@ -124,18 +97,6 @@ def driver(client: SecureClient, tmp_path_factory: pytest.TempPathFactory) -> It
     driver.close()
 
 
-def attempt(driver: Driver, bootstrap: str, login: Login, value: str | None = None) -> list[str]:
-    """Return the values that a round reads; without `value` the timeout is that of a refusal.
-
-    Raises DriverError with the client's error.
-    """
-    driver.bootstrap = bootstrap
-    timeout_ms = REFUSAL_MS if value is None else ROUND_MS
-    fields = {"topic": TOPIC, "group": f"group-of-{value}", "value": value or "refused", "timeout_ms": timeout_ms}
-    values: list[str] = driver.call("round", **fields, login=login.fields())["values"]
-    return values
-
-
 LOGINS = {
     "PLAIN": (SECURE, Development.plain),
     "SCRAM-SHA-512": (SECURE, Development.scram),
@@ -150,32 +111,7 @@ def test_a_client_produces_and_consumes_in_a_group(
 ) -> None:
     value = f"{client.name}-{kind}"
     listener, login = LOGINS[kind]
-    assert value in attempt(driver, broker.bootstrap(listener), login(development), value)
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """A connection that fails: a listener, a login, and the attribute of SecureClient with the error's pattern."""
-
-    listener: str
-    pattern: str
-    login: Callable[[Development], Login]
-
-
-REFUSALS = {
-    "wrong password, PLAIN": Refusal(SECURE, "refused", lambda files: files.plain().but(password="wrong")),
-    "wrong password, SCRAM": Refusal(SECURE, "refused", lambda files: files.scram().but(password="wrong")),
-    "deleted user": Refusal(SECURE, "refused", lambda files: files.scram().but(user="erin", password="deleted")),
-    "expired token": Refusal(SECURE, "refused_token", lambda files: files.bearer(expires_in_s=-3600)),
-    "expired certificate of the broker": Refusal(EXPIRED, "untrusted", Development.plain),
-    "wrong host name": Refusal(ELSEWHERE, "untrusted", Development.plain),
-    "expired certificate of the client": Refusal(
-        MUTUAL, "refused_certificate", lambda files: files.mutual().but(certificate=files.expired_certificate)
-    ),
-    "no certificate of the client": Refusal(
-        MUTUAL, "refused_certificate", lambda files: files.mutual().but(certificate=None)
-    ),
-}
+    assert value in broker.attempt(driver, listener, login(development), value)
 
 
 @pytest.mark.parametrize("name", REFUSALS)
@@ -184,4 +120,4 @@ def test_a_refused_client_reports_why(
 ) -> None:
     refusal = REFUSALS[name]
     with pytest.raises(DriverError, match=getattr(client, refusal.pattern)):
-        attempt(driver, broker.bootstrap(refusal.listener), refusal.login(development))
+        broker.attempt(driver, refusal.listener, refusal.login(development))

@@ -11,8 +11,10 @@ Only super users may do anything, so a round that succeeds proves the principal 
 from __future__ import annotations
 
 import json
+import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -25,13 +27,19 @@ from confluent_kafka.admin import UserScramCredentialDeletion as Deletion
 from confluent_kafka.admin import UserScramCredentialUpsertion as Upsertion
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from tests.interop.clients.driver import Driver
+from tests.support.daemon import start_daemon
+from tests.support.kafka.apache_kafka import Kafka
 from tests.support.tls import authority_pem, pem_bundle, write_private
 
-SECURE, MUTUAL, EXPIRED, ELSEWHERE = LISTENERS = ("SECURE", "MUTUAL", "EXPIRED", "ELSEWHERE")
+SECURE, MUTUAL, EXPIRED, ELSEWHERE = ("SECURE", "MUTUAL", "EXPIRED", "ELSEWHERE")
 PROTOCOLS = {SECURE: "SASL_SSL", MUTUAL: "SSL", EXPIRED: "SASL_SSL", ELSEWHERE: "SASL_SSL"}
-MAP = ",".join(f"{name}:{protocol}" for name, protocol in PROTOCOLS.items())
+TOPIC = "secured"
+"""The topic of all rounds."""
 CALL_TIMEOUT_S = 30
 
+_ROUND_MS = 20_000
+_REFUSAL_MS = 3_000  # kafka-python retries until its timeout
 _MODULES = "org.apache.kafka.common.security"
 _ADMIN = ("admin", "admin-secret")
 _DAY = timedelta(days=1)
@@ -142,6 +150,31 @@ class Development:
         return str(write_private(self._directory / f"{name}.pem", pem_bundle(leaf)))
 
 
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A connection that fails: a listener, a login, and the attribute of SecureClient with the error's pattern."""
+
+    listener: str
+    pattern: str
+    login: Callable[[Development], Login]
+
+
+REFUSALS = {
+    "wrong password, PLAIN": Refusal(SECURE, "refused", lambda files: files.plain().but(password="wrong")),
+    "wrong password, SCRAM": Refusal(SECURE, "refused", lambda files: files.scram().but(password="wrong")),
+    "deleted user": Refusal(SECURE, "refused", lambda files: files.scram().but(user="erin", password="deleted")),
+    "expired token": Refusal(SECURE, "refused_token", lambda files: files.bearer(expires_in_s=-3600)),
+    "expired certificate of the broker": Refusal(EXPIRED, "untrusted", Development.plain),
+    "wrong host name": Refusal(ELSEWHERE, "untrusted", Development.plain),
+    "expired certificate of the client": Refusal(
+        MUTUAL, "refused_certificate", lambda files: files.mutual().but(certificate=files.expired_certificate)
+    ),
+    "no certificate of the client": Refusal(
+        MUTUAL, "refused_certificate", lambda files: files.mutual().but(certificate=None)
+    ),
+}
+
+
 class Administration:
     """Topics and SCRAM users of a broker, by librdkafka as the user `admin`."""
 
@@ -181,16 +214,51 @@ class SecureBroker:
     """A running broker with the listeners of this module."""
 
     ports: Mapping[str, int]
-    administration: Administration
 
     def bootstrap(self, listener: str) -> str:
         """Return the address of a listener."""
         return f"127.0.0.1:{self.ports[listener]}"
 
-    def prepare(self, topics: tuple[str, ...]) -> None:
-        """Create the topics and SCRAM users, one of which is deleted again."""
-        for topic in topics:
-            self.administration.create_topic(topic)
-        self.administration.add_user("bob", "crayon")
-        self.administration.add_user("erin", "deleted")
-        self.administration.delete_user("erin")
+    def attempt(self, driver: Driver, listener: str, login: Login, value: str | None = None) -> list[str]:
+        """Return the values that a round reads; without `value` the timeout is that of a refusal.
+
+        Raises DriverError with the client's error.
+        """
+        timeout_ms = _REFUSAL_MS if value is None else _ROUND_MS
+        fields = {"topic": TOPIC, "group": f"group-of-{value}", "value": value or "refused", "timeout_ms": timeout_ms}
+        driver.bootstrap = self.bootstrap(listener)
+        values: list[str] = driver.call("round", **fields, login=login.fields())["values"]
+        return values
+
+
+@contextmanager
+def secure_barnabas(development: Development, directory: Path) -> Iterator[SecureBroker]:
+    """Run a daemon with all mechanisms."""
+    properties = {
+        **development.properties(with_tokens=True),
+        "listeners": ",".join(f"{name}://127.0.0.1:0" for name in PROTOCOLS),
+        "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in PROTOCOLS.items()),
+    }
+    with start_daemon(directory, *(f"{name}={value}" for name, value in properties.items())) as daemon:
+        found = {name: re.findall(rf"listening, listener={name}://\S+ port=(\d+)", daemon.log) for name in PROTOCOLS}
+        yield _prepared({name: int(ports[0]) for name, ports in found.items()}, development)
+
+
+@contextmanager
+def secure_kafka(development: Development, directory: Path) -> Iterator[SecureBroker]:
+    """Run Apache Kafka with the same files, without OAUTHBEARER, whose key set needs a system property."""
+    kafka = Kafka("4.3.0", directory / "data", directory)
+    kafka.settings |= development.properties(with_tokens=False)
+    kafka.extra_listeners = dict(PROTOCOLS)
+    kafka.format()
+    with kafka.running():
+        yield _prepared(kafka.extra_ports, development)
+
+
+def _prepared(ports: Mapping[str, int], development: Development) -> SecureBroker:
+    administration = Administration(f"127.0.0.1:{ports[SECURE]}", development.ca)
+    administration.create_topic(TOPIC)
+    administration.add_user("bob", "crayon")
+    administration.add_user("erin", "deleted")
+    administration.delete_user("erin")
+    return SecureBroker(ports)
