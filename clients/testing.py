@@ -9,7 +9,7 @@
 It listens on free ports of 127.0.0.1 and keeps its data in a temporary directory. It never outlives the process that
 started it: its standard input is a pipe that closes with this process, however that ends (`serve --stop-with-stdin`).
 Linux's parent-death signal would not do: it follows the thread that forked, and the broker would end with that thread.
-Under pytest, use the plugin's fixtures: see `pytest_plugin`.
+`secure_broker()` runs one with TLS and users. Under pytest, use the plugin's fixtures: see `pytest_plugin`.
 """
 
 from __future__ import annotations
@@ -21,11 +21,17 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+if TYPE_CHECKING:
+    from barnabas.clients.config import AdminConfig
+    from barnabas.clients.secure_testing import SecureBrokerProcess
+
+Result = TypeVar("Result")
 
 READY_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 30.0
@@ -89,7 +95,7 @@ class BrokerProcess:
     def command(self) -> list[str]:
         """The command line of the next start. The first start takes free ports, later ones the same ports."""
         settings = {
-            "listeners": f"{self.host}:{self.port}",
+            "listeners": self._listeners(),
             "metrics.listener": f"127.0.0.1:{self.metrics_port}",
             "log.dirs": str(self.data_directory),
             # Tests write records of any year, and a slow machine reaches the first run of log-retention.
@@ -159,18 +165,13 @@ class BrokerProcess:
 
         Raises BrokerError if the broker refuses (the topic exists, a value is invalid).
         """
-        import asyncio  # here, because pytest sessions that never use a broker load the plugin too
-        from concurrent.futures import ThreadPoolExecutor
-
-        from barnabas.clients.admin.admin import Admin
-        from barnabas.clients.config import AdminConfig
+        from barnabas.clients.admin.admin import Admin  # here: pytest sessions without a broker load the plugin too
 
         async def create() -> None:
-            async with Admin(AdminConfig(bootstrap=self.bootstrap)) as admin:
+            async with Admin(self._admin_config()) as admin:
                 await admin.create_topic(name, partitions=partitions, configs=dict(configs or {}))
 
-        with ThreadPoolExecutor(1) as loop_thread:  # the caller's thread may already run a loop
-            loop_thread.submit(asyncio.run, create()).result()
+        self._run(create())
 
     def log_tail(self) -> str:
         """The end of the log, under a line with the path of the whole log."""
@@ -191,6 +192,24 @@ class BrokerProcess:
             return
         self.kill()
         error.add_note(self.log_tail())
+
+    def _listeners(self) -> str:
+        """Return the value of `listeners`; a port of 0 is a free one."""
+        return f"{self.host}:{self.port}"
+
+    def _admin_config(self) -> AdminConfig:
+        """Return how the methods of this class connect."""
+        from barnabas.clients.config import AdminConfig
+
+        return AdminConfig(bootstrap=self.bootstrap)
+
+    def _run(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """Run a coroutine on a thread of its own, because the caller's thread may already run a loop."""
+        import asyncio
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(1) as loop_thread:
+            return loop_thread.submit(asyncio.run, work).result()
 
     def _await_ready(self, process: subprocess.Popen[bytes]) -> None:
         deadline = time.monotonic() + READY_TIMEOUT_S
@@ -215,6 +234,18 @@ def broker(settings: Mapping[str, object] | None = None, *, directory: Path | No
     """Run a broker until the block ends, with its data in `directory` or in a temporary one that is then removed."""
     with tempfile.TemporaryDirectory(prefix="barnabas-") as temporary:
         with BrokerProcess(directory or Path(temporary), settings) as running:
+            yield running
+
+
+@contextmanager
+def secure_broker(
+    settings: Mapping[str, object] | None = None, *, directory: Path | None = None
+) -> Iterator[SecureBrokerProcess]:
+    """Run a broker with TLS and users until the block ends: see `SecureBrokerProcess`."""
+    from barnabas.clients.secure_testing import SecureBrokerProcess
+
+    with tempfile.TemporaryDirectory(prefix="barnabas-") as temporary:
+        with SecureBrokerProcess(directory or Path(temporary), settings) as running:
             yield running
 
 

@@ -26,6 +26,7 @@ _TOKEN: Final = r"""(?P<skipped>[\0-\ ]+|/\*.*?(?:\*/|\Z)|//[^\r\n]*|/[^*/][^\r\
     |(?P<word>[A-Za-z_$\u00a0-\U0010ffff][A-Za-z0-9._$\-\u00a0-\U0010ffff]*)
     |(?P<other>.)"""
 _ESCAPE: Final = r"\\([0-3]?[0-7]{1,2}|.)"
+_WRITTEN_ESCAPES: Final = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r"}  # the backslash first
 _ESCAPES: Final = {"a": "\x07", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\x0b"}
 
 
@@ -95,3 +96,14 @@ def _tokens(text: str) -> Iterator[_Token]:
 def _unescape(match: re.Match[str]) -> str:
     escaped = match[1]
     return chr(int(escaped, 8)) if escaped[0] in "01234567" else _ESCAPES.get(escaped, escaped)
+
+
+def password_entry(module: str, user: str, password: str) -> str:
+    """Return the line of a client that logs in with a password; `parse_jaas` reads it."""
+    return f'{module} required username="{_quoted(user)}" password="{_quoted(password)}";'
+
+
+def _quoted(value: str) -> str:
+    for character, escape in _WRITTEN_ESCAPES.items():
+        value = value.replace(character, escape)
+    return value

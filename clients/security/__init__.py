@@ -4,4 +4,5 @@ settings        the properties, as a value
 access_tokens   OAuth access tokens, from a file or an identity provider
 login           the mechanism's client side of one login
 authentication  logins over a connection
+authority       a certificate authority for development and tests
 """

@@ -2,7 +2,6 @@
 
 security      the command line
 development   what `security init` writes, in which order
-certificates  a certificate authority and its certificates
 properties    texts of server.properties and of the clients' files
 first_user    a SCRAM credential in a new metadata log
 """

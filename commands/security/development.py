@@ -8,9 +8,9 @@ import secrets
 from pathlib import Path
 from typing import NamedTuple
 
+from barnabas.clients.security.authority import Authority
 from barnabas.commands.exit_codes import ExitCode
 from barnabas.commands.failures import CommandFailure
-from barnabas.commands.security.certificates import Authority
 from barnabas.commands.security.first_user import write_first_user
 from barnabas.commands.security.properties import (
     MECHANISM,

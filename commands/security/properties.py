@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from barnabas.config.jaas import SCRAM_MODULE
+from barnabas.config.jaas import SCRAM_MODULE, password_entry
 from barnabas.config.tables.security_properties import STANDARD_AUTHORIZER
 
 MECHANISM = "SCRAM-SHA-512"
@@ -40,7 +40,7 @@ super.users=User:{user}
 
 def client_properties(host: str, port: int, user: str, password: str, authority: str) -> str:
     """Return the properties of a client that logs in with a password; `authority` is the broker's CA as PEM."""
-    login = f'{SCRAM_MODULE} required username="{user}" password="{_quoted(password)}";'
+    login = password_entry(SCRAM_MODULE, user, password)
     return f"""\
 # Written by `barnabas security init`. It contains the password of {user}.
 bootstrap.servers={host}:{port}
@@ -75,7 +75,3 @@ def _lines(pem: str) -> str:
 
 def _escaped(value: str) -> str:
     return value.replace("\\", "\\\\")
-
-
-def _quoted(value: str) -> str:
-    return value.replace("\\", "\\\\").replace('"', '\\"')

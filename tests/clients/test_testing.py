@@ -93,6 +93,35 @@ def test_a_failure_shows_the_brokers_log_and_the_broker_is_stopped(tmp_path: Pat
     wait_for_exit(int(pid))
 
 
+def test_the_secure_broker_of_the_plugin(tmp_path: Path, environ: dict[str, str]) -> None:
+    done = run_pytest(
+        tmp_path / "theirs",
+        environ,
+        """
+import asyncio
+from barnabas import Admin, AdminConfig
+
+def test_topics(barnabas_secure_broker):
+    async def topics():
+        config = AdminConfig(bootstrap=barnabas_secure_broker.bootstrap, security=barnabas_secure_broker.security)
+        async with Admin(config) as admin:
+            return await admin.list_topics()
+
+    barnabas_secure_broker.create_topic("orders")
+    assert "orders" in [topic.name for topic in asyncio.run(topics())]
+
+def test_failure(barnabas_secure_broker):
+    print("pid", barnabas_secure_broker.pid)
+    assert False
+""",
+    )
+
+    assert "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
+    assert "- barnabas broker (" in done.stdout
+    (pid,) = re.findall(r"^pid (\d+)$", done.stdout, flags=re.MULTILINE)
+    wait_for_exit(int(pid))
+
+
 def test_settings_of_a_conftest_reach_the_broker(tmp_path: Path, environ: dict[str, str]) -> None:
     (tmp_path / "theirs").mkdir()
     (tmp_path / "theirs" / "conftest.py").write_text(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.config.jaas import PLAIN_MODULE, SCRAM_MODULE, JaasError, parse_jaas
+from barnabas.config.jaas import PLAIN_MODULE, SCRAM_MODULE, JaasError, parse_jaas, password_entry
 
 
 def test_a_login_module_has_its_options() -> None:
@@ -71,3 +71,10 @@ def test_bad_lines_are_refused_without_their_secrets(text: str, sentence: str) -
 
     assert str(caught.value).startswith(sentence)
     assert "swordfish" not in str(caught.value)
+
+
+@pytest.mark.parametrize("password", ["simple", 'with "quotes" \\ and = signs;', "lines\nand\rreturns", "\\n"])
+def test_a_written_entry_is_read_back(password: str) -> None:
+    entry = parse_jaas(password_entry(SCRAM_MODULE, "alice", password))
+
+    assert (entry.module, entry.options) == (SCRAM_MODULE, {"username": "alice", "password": password})

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from barnabas.commands.security.certificates import Authority
+from barnabas.clients.security.authority import Authority
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.cluster.configs import OP_DELETE, OP_SET
 from tests.broker.kafka.test_kafka_configs import THIS_BROKER, alter

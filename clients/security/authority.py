@@ -1,4 +1,4 @@
-"""A certificate authority and the certificates that it issues, with keys of the curve P-256.
+"""A certificate authority for development and tests, and the certificates that it issues, with keys of the curve P-256.
 
 Keys are PKCS#8 without a password, the form that Kafka and OpenSSL read; the files' modes protect them.
 """

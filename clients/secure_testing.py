@@ -1,0 +1,153 @@
+"""A broker with TLS and users, for tests of client programs: `barnabas.clients.testing.secure_broker`.
+
+Its only listener is SASL_SSL, with a certificate of a new authority for localhost and 127.0.0.1. Users log in with
+SCRAM-SHA-512. The first one, `admin`, is created over the network: it logs in with PLAIN, whose users are in the
+configuration. So the listener offers PLAIN, too, for `admin` alone.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from barnabas.clients.addresses import parse_bootstrap
+from barnabas.clients.config import AdminConfig
+from barnabas.clients.network.kafka_connection import KafkaConnection
+from barnabas.clients.security.authority import Authority
+from barnabas.clients.security.settings import SecuritySettings
+from barnabas.clients.testing import BrokerProcess
+from barnabas.config.jaas import PLAIN_MODULE, SCRAM_MODULE, password_entry
+from barnabas.config.tables.security_properties import STANDARD_AUTHORIZER
+from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.kafka.security_requests import VERSIONS, alter_users_call
+from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.security.scram_credentials import AlterUserScramCredentialsRequest, ScramUpsertion
+from barnabas.protocol.sasl.plain import PLAIN
+from barnabas.protocol.sasl.scram_keys import MIN_ITERATIONS, SCRAM_SHA_512, salted_password
+
+ADMIN: Final = "admin"
+_HOSTS: Final = ("localhost", "127.0.0.1")
+_DAYS: Final = 30
+_SALT_BYTES: Final = 24
+_PASSWORD_BYTES: Final = 24
+
+
+class SecureBrokerProcess(BrokerProcess):
+    """A broker process with one SASL_SSL listener, a user `admin` who may do everything, and users of the test.
+
+    ACLs are enforced. A resource without ACLs is open to all users (allow.everyone.if.no.acl.found=true), unless
+    `settings` change that.
+    """
+
+    def __init__(
+        self, directory: Path, settings: Mapping[str, object] | None = None, environ: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(directory, settings, environ)
+        self.ca_path = directory / "ca.pem"
+        """The authority's certificate as PEM: librdkafka's ssl.ca.location."""
+        self.password = secrets.token_urlsafe(_PASSWORD_BYTES)
+        """The password of `admin`."""
+        self._config_path = directory / "secure.properties"
+        self._authority = Authority("Barnabas test CA", _DAYS)
+        self._has_admin = False
+
+    @property
+    def client_properties(self) -> dict[str, str]:
+        """Properties of a Kafka client that logs in as `admin`, with the address."""
+        return self._properties(ADMIN, self.password)
+
+    @property
+    def security(self) -> SecuritySettings:
+        """The login of `admin`, for Barnabas's own client."""
+        return SecuritySettings.from_properties(self.client_properties)
+
+    def add_user(self, name: str, password: str) -> dict[str, str]:
+        """Create a user, or change its password; return the properties of a Kafka client that logs in as this user.
+
+        Raises BrokerError if the broker refuses the name.
+        """
+        salt = os.urandom(_SALT_BYTES)
+        salted = salted_password(SCRAM_SHA_512, password, salt, MIN_ITERATIONS)
+        upsertion = ScramUpsertion(name, SCRAM_SHA_512.code, MIN_ITERATIONS, salt, salted)
+        call = alter_users_call(AlterUserScramCredentialsRequest(upsertions=[upsertion]))
+
+        async def alter() -> None:
+            (address,) = parse_bootstrap(self.bootstrap)
+            needed = {ApiKey.ALTER_USER_SCRAM_CREDENTIALS: VERSIONS[ApiKey.ALTER_USER_SCRAM_CREDENTIALS]}
+            connection = await KafkaConnection.open(address, self._admin_config(), needed, "adding a user needs")
+            try:
+                for result in await connection.ask(call.frame, call.read):
+                    if result.error is not ErrorCode.NONE:
+                        raise BrokerError(result.error, result.message or result.error.name)
+            finally:
+                connection.close()
+
+        self._run(alter())
+        return self._properties(name, password)
+
+    def command(self) -> list[str]:
+        """The command line of the next start."""
+        return [*super().command(), "--config", str(self._config_path)]
+
+    def start(self) -> None:
+        """Start the process, and create `admin` at the first start. Raises BrokerProcessError, BrokerError."""
+        if not self._has_admin:
+            self._write_files()
+        super().start()
+        if self._has_admin:
+            return
+        try:
+            self.add_user(ADMIN, self.password)
+        except BaseException:
+            self.kill()
+            raise
+        self._has_admin = True
+
+    def _listeners(self) -> str:
+        return f"SASL_SSL://{self.host}:{self.port}"
+
+    def _admin_config(self) -> AdminConfig:
+        plain = {
+            **self.client_properties,
+            "sasl.mechanism": PLAIN,
+            "sasl.jaas.config": password_entry(PLAIN_MODULE, ADMIN, self.password),
+        }
+        return AdminConfig(bootstrap=self.bootstrap, security=SecuritySettings.from_properties(plain))
+
+    def _properties(self, user: str, password: str) -> dict[str, str]:
+        return {
+            "bootstrap.servers": self.bootstrap,
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": SCRAM_SHA_512.name,
+            "sasl.jaas.config": password_entry(SCRAM_MODULE, user, password),
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.certificates": self._authority.certificate,
+        }
+
+    def _write_files(self) -> None:
+        self.directory.mkdir(parents=True, exist_ok=True)
+        keys = self.directory / "broker.pem"
+        location = str(keys).replace("\\", "\\\\")
+        _write(self.ca_path, self._authority.certificate)
+        _write(keys, self._authority.server(_HOSTS, _DAYS))
+        _write(
+            self._config_path,
+            f"""\
+ssl.keystore.type=PEM
+ssl.keystore.location={location}
+listener.name.sasl_ssl.sasl.enabled.mechanisms={SCRAM_SHA_512.name},{PLAIN}
+listener.name.sasl_ssl.plain.sasl.jaas.config={PLAIN_MODULE} required user_{ADMIN}="{self.password}";
+authorizer.class.name={STANDARD_AUTHORIZER}
+allow.everyone.if.no.acl.found=true
+super.users=User:{ADMIN}
+""",
+        )
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file that only its owner can read."""
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        file.write(text)
