@@ -22,7 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import median
 
-from barnabas.commands.security.certificates import Authority
+from barnabas.clients.security.authority import Authority
 from benchmarks.apache_kafka import ApacheKafka
 from benchmarks.dialect import receive_exactly
 from benchmarks.kafka_dialect import KafkaDialect

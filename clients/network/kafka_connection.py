@@ -78,7 +78,8 @@ class KafkaConnection:
 
     def close(self) -> None:
         """Close it. Requests in flight fail with BrokerConnectionError."""
-        self._writer.close()
+        # Without TLS's closing handshake, which would outlive the event loop of a command.
+        self._writer.transport.abort()
 
     async def ask(self, frame: Callable[[int, str], bytes], read: Callable[[int, bytes], Answer]) -> Answer:
         """Send a request and return its answer.

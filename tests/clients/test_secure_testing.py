@@ -45,7 +45,7 @@ def test_the_properties_of_the_admin_log_in(running: SecureBrokerProcess) -> Non
 
 
 def test_another_client_library_logs_in(running: SecureBrokerProcess) -> None:
-    settings = {
+    settings: dict[str, str | int | float | bool] = {
         "bootstrap.servers": running.bootstrap,
         "security.protocol": "SASL_SSL",
         "ssl.ca.location": str(running.ca_path),
