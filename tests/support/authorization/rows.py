@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from barnabas.protocol.messages.security.resources import CLUSTER_NAME, Operation, ResourceType
+from barnabas.protocol.messages.security.acls import Acl
+from barnabas.protocol.messages.security.resources import CLUSTER_NAME, Operation, PatternType, Permission, ResourceType
 from barnabas.protocol.records import Codec, RecordBatchBuilder
 
 _T, _G, _C, _X = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER, ResourceType.TRANSACTIONAL_ID
@@ -557,4 +558,40 @@ ROWS: Final = (
     ),
     Row("delete-acls", "delete_acls", 2, {"filters": [_ANY_ACL]}, _cluster(O.ALTER)),
     Row("list-config-resources", "list_config_resources", 1, {"resource_types": [2]}, _cluster(O.DESCRIBE_CONFIGS)),
+    Row(
+        "rules",
+        "metadata",
+        10,
+        {
+            "topics": [{"topic_id": None, "name": name} for name in ("r-a", "r-ab", "r-abc", "r-b")],
+            "allow_auto_topic_creation": False,
+            "include_cluster_authorized_operations": False,
+            "include_topic_authorized_operations": True,
+        },
+        (),
+        ((), (), (), ()),
+    ),
 )
+
+
+def _rule(user: str, name: str, pattern: PatternType, host: str, operation: Operation, permission: Permission) -> Acl:
+    return Acl(_T, name, pattern, f"User:{user}", host, operation, permission)
+
+
+_ALLOW, _DENY = Permission.ALLOW, Permission.DENY
+_LITERAL, _PREFIXED = PatternType.LITERAL, PatternType.PREFIXED
+
+RULES: Final = (
+    _rule("*", "r-b", _LITERAL, "*", O.DELETE, _DENY),
+    _rule("rules-1", "r-", _PREFIXED, "*", O.READ, _ALLOW),
+    _rule("rules-1", "r-ab", _LITERAL, "*", O.READ, _DENY),
+    _rule("rules-2", "*", _LITERAL, "*", O.ALL, _ALLOW),
+    _rule("rules-2", "r-ab", _PREFIXED, "*", O.DESCRIBE, _DENY),
+    _rule("rules-3", "*", _LITERAL, "*", O.ALL, _ALLOW),
+    _rule("rules-3", "r-abc", _LITERAL, "10.9.9.9", O.ALL, _DENY),
+    _rule("rules-3", "r-ab", _PREFIXED, "127.0.0.1", O.WRITE, _DENY),
+    _rule("rules-4", "r-ab", _PREFIXED, "*", O.ALTER_CONFIGS, _ALLOW),
+    _rule("rules-4", "r-", _PREFIXED, "127.0.0.1", O.ALTER, _ALLOW),
+    _rule("rules-5", "*", _PREFIXED, "*", O.ALL, _ALLOW),
+)
+"""ACLs of the users of the row `rules`, whose answer has the operations that they may do on each topic."""

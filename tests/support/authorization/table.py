@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from barnabas.protocol.messages.security.acls import Acl
 from barnabas.protocol.messages.security.resources import PatternType, Permission
 from tests.support.authorization.entities import outcome, request
-from tests.support.authorization.rows import ROWS, Grant, Row
+from tests.support.authorization.rows import ROWS, RULES, Grant, Row
 from tests.support.kafka.kafka_wire import KafkaWire
 
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
@@ -49,19 +50,23 @@ def prepare(port: int) -> None:
         ]
         kafka.send(request("create_topics", 7, {"topics": topics}))
         assert [each.error_code.value for each in kafka.receive("create_topics", 7).topics] == [0, 0]
-        creations = [
-            {
-                "resource_type": int(kind),
-                "resource_name": name,
-                "resource_pattern_type": int(PatternType.LITERAL),
-                "principal": f"User:{user}",
-                "host": "*",
-                "operation": int(operation),
-                "permission_type": int(Permission.ALLOW),
-            }
+        granted = [
+            Acl(kind, name, PatternType.LITERAL, f"User:{user}", "*", operation, Permission.ALLOW)
             for row in ROWS
             for user, grants in cases(row)
             for kind, name, operation in grants
+        ]
+        creations = [
+            {
+                "resource_type": int(acl.resource_type),
+                "resource_name": acl.resource_name,
+                "resource_pattern_type": int(acl.pattern_type),
+                "principal": acl.principal,
+                "host": acl.host,
+                "operation": int(acl.operation),
+                "permission_type": int(acl.permission),
+            }
+            for acl in (*granted, *RULES)
         ]
         kafka.send(request("create_acls", 2, {"creations": creations}))
         assert {each.error_code.value for each in kafka.receive("create_acls", 2).results} == {0}
