@@ -1,0 +1,71 @@
+"""Clients that never stop sending do not keep the broker from serving the others."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.broker.conftest import Batch
+from tests.support.daemon import Daemon, start_daemon
+from tests.support.kafka.kafka_wire import metadata_request, request_frame
+from tests.support.metrics import metric
+from tests.support.wire import TIMEOUT_S, WireClient
+
+GREEDY_CLIENTS = 3
+ROUND_TRIPS = 10
+
+SERVED_BETWEEN_MAX = 3_000
+"""Greedy requests per modest one: a few turns of a millisecond each. It is about 30,000 where a turn has no end."""
+
+SERVED = 'barnabas_request_duration_seconds_count{api="metadata"}'
+
+
+@contextmanager
+def greedy_clients(daemon: Daemon) -> Iterator[None]:
+    """Pipeline small requests on several connections without a pause, and read the answers."""
+    frames = request_frame(metadata_request(4, "t"), 1, "greedy") * 5000
+    sockets = [socket.create_connection((daemon.host, daemon.port), timeout=TIMEOUT_S) for _ in range(GREEDY_CLIENTS)]
+
+    def send(connection: socket.socket) -> None:
+        try:
+            while True:
+                connection.sendall(frames)
+        except OSError:
+            return  # the test is over
+
+    def receive(connection: socket.socket) -> None:
+        buffer = bytearray(1 << 20)
+        try:
+            while connection.recv_into(buffer):
+                pass
+        except OSError:
+            return
+
+    threads = [threading.Thread(target=work, args=(each,)) for each in sockets for work in (send, receive)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        for each in sockets:
+            each.shutdown(socket.SHUT_RDWR)
+        for thread in threads:
+            thread.join()
+        for each in sockets:
+            each.close()
+
+
+def test_a_modest_client_has_its_turn_between_those_of_greedy_ones(tmp_path: Path, batch: Batch) -> None:
+    with start_daemon(tmp_path) as daemon, WireClient(daemon.host, daemon.port) as modest:
+        modest.create_topic("t")
+        with greedy_clients(daemon):
+            while not metric(daemon, SERVED):
+                modest.produce("t", batch(b"while the others begin"))
+            before = metric(daemon, SERVED) or 0
+            for _ in range(ROUND_TRIPS):
+                modest.produce("t", batch(b"modest"))
+            served = (metric(daemon, SERVED) or 0) - before
+        assert 0 < served < SERVED_BETWEEN_MAX * ROUND_TRIPS
