@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import select
 import socket
 import ssl
 from collections.abc import AsyncIterator, Callable
@@ -145,6 +146,31 @@ def read_exactly(client: ssl.SSLSocket, size: int) -> bytes:
         assert part, f"closed after {len(data)} of {size} bytes"
         data += part
     return bytes(data)
+
+
+def exchange(client: ssl.SSLSocket, data: bytes) -> bytes:
+    """Send `data` while reading as many bytes, in one thread: Python's TLS sockets are not safe for two."""
+    client.setblocking(False)
+    received = bytearray()
+    sent = 0
+    while len(received) < len(data):
+        before = (sent, len(received))
+        if sent < len(data):
+            try:
+                sent += client.send(data[sent : sent + 65536])
+            except (ssl.SSLWantWriteError, ssl.SSLWantReadError):
+                pass
+        try:
+            part = client.recv(65536)
+            assert part, f"closed after {len(received)} of {len(data)} bytes"
+            received += part
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            pass
+        if before == (sent, len(received)):
+            writers = [client] if sent < len(data) else []
+            assert any(select.select([client], writers, [], TIMEOUT_S)), "nothing happens"
+    client.settimeout(TIMEOUT_S)
+    return bytes(received)
 
 
 async def eventually(condition: Callable[[], bool]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-import threading
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -13,7 +12,7 @@ import trustme
 
 from barnabas.transport.records import HANDSHAKE_BYTES_MAX, BadRecordError
 from tests.support.tls import trusting
-from tests.transport.echo import LOOPS, TIMEOUT_S, connected, echo_server, eventually, read_exactly
+from tests.transport.echo import LOOPS, TIMEOUT_S, connected, echo_server, eventually, exchange, read_exactly
 
 Play = Callable[[Callable[[], Awaitable[None]]], None]
 
@@ -55,11 +54,7 @@ def test_an_echo_of_many_sizes(
         with connected(port, client_context) as client:
             assert client.version() == {"TLSv1_2": "TLSv1.2", "TLSv1_3": "TLSv1.3"}[version.name]
             for size in sizes:
-                # In a thread: the server stops reading while its answers are not read.
-                sender = threading.Thread(target=client.sendall, args=(content(size),))
-                sender.start()
-                assert read_exactly(client, size) == content(size)
-                sender.join()
+                assert exchange(client, content(size)) == content(size)
 
     async def scenario() -> None:
         async with echo_server(server_certificate) as server:
@@ -120,15 +115,13 @@ def test_a_paused_protocol_gets_everything_after_it_resumes(
             with client:
                 await eventually(lambda: bool(server.opened))
                 server.holding = True
-                sender = threading.Thread(target=client.sendall, args=(content(size),))
-                sender.start()
+                exchanged = asyncio.create_task(asyncio.to_thread(exchange, client, content(size)))
                 echo = server.opened[0]
                 await eventually(lambda: echo.paused)
                 assert echo.filled == 4096
                 server.holding = False
                 echo.release()
-                assert await asyncio.to_thread(read_exactly, client, size) == content(size)
-                await asyncio.to_thread(sender.join)
+                assert await exchanged == content(size)
 
     play(scenario)
 
