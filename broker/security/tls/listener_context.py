@@ -39,6 +39,7 @@ class ListenerContext:
         self._lock = threading.Lock()
         self._inputs: _Inputs | None = None
         self._loaded: TlsContext | None = None
+        self._bad_properties: str | None = None
         self.reloads = 0
         """Replacements since the start."""
         self.failures = 0
@@ -74,6 +75,14 @@ class ListenerContext:
         with self._lock:
             try:
                 settings = TlsSettings.of_server(self._properties)
+            except TlsConfigError as error:
+                # Without settings there are no files to compare: a fault with another text is a new one.
+                if str(error) != self._bad_properties:
+                    self._bad_properties = str(error)
+                    self._failed(error)
+                return False
+            self._bad_properties = None
+            try:
                 # Before the files are read: one that changes meanwhile differs at the next call.
                 inputs = (settings, _stats(settings))
                 if inputs == self._inputs:
@@ -81,12 +90,15 @@ class ListenerContext:
                 self._inputs = inputs
                 self._replace(settings)
             except TlsConfigError as error:
-                self.failures += 1
-                logger.error("keeping the TLS certificate of the listener %s: %s", self.listener, error)
+                self._failed(error)
                 return False
             self.reloads += 1
             logger.info("replaced the TLS certificate of the listener %s", self.listener)
             return True
+
+    def _failed(self, error: TlsConfigError) -> None:
+        self.failures += 1
+        logger.error("keeping the TLS certificate of the listener %s: %s", self.listener, error)
 
     def validate(self, properties: ListenerProperties) -> None:
         """Check that a context could be created of changed properties. Reads files, blocks. Raises TlsConfigError."""

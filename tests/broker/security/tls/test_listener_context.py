@@ -128,6 +128,18 @@ def test_faulty_files_and_properties_keep_the_context_until_they_are_right(
     assert listener.context.refresh()
 
 
+def test_faulty_properties_are_logged_once(tmp_path: Path, authority: trustme.CA) -> None:
+    listener = Listener(tmp_path, issue(authority, "a.example"))
+    listener.values["ssl.keystore.password"] = "secret-3"  # not with PEM
+    assert [listener.context.refresh() for _ in range(3)] == [False] * 3
+    assert listener.context.failures == 1
+    del listener.values["ssl.keystore.password"]
+    assert not listener.context.refresh()
+    listener.values["ssl.keystore.password"] = "secret-3"
+    listener.context.refresh()
+    assert listener.context.failures == 2
+
+
 def test_candidates_are_validated_without_use(tmp_path: Path, authority: trustme.CA) -> None:
     listener = Listener(tmp_path, issue(authority, "a.example"))
     first = listener.context.current()
