@@ -66,10 +66,10 @@ def test_a_token_of_kafkas_tool_logs_in_until_it_expires(
     try:
         assert broker.attempt(driver, SECURE, login, "by-token") == ["by-token"]
         with pytest.raises(DriverError, match="SaslAuthenticationException"):
-            broker.attempt(driver, SECURE, login.but(is_delegated=False))
+            broker.attempt(driver, SECURE, login.but(is_delegated=False), "refused")
         assert "Completed expire operation" in tokens("--expire", "--expiry-time-period", "-1", "--hmac", hmac)
         with pytest.raises(DriverError, match="SaslAuthenticationException"):
-            broker.attempt(driver, SECURE, login)
+            broker.attempt(driver, SECURE, login, "refused")
     finally:
         driver.close()
     with pytest.raises(KafkaError, match="DelegationTokenNotFoundException"):

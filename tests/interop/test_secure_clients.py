@@ -10,7 +10,15 @@ import pytest
 
 from tests.interop.clients import building
 from tests.interop.clients.driver import Driver, DriverError, Limits
-from tests.interop.clients.security import MUTUAL, REFUSALS, SECURE, Development, SecureBroker, secure_barnabas
+from tests.interop.clients.security import (
+    MUTUAL,
+    REFUSALS,
+    SECURE,
+    TIMEOUT_MS,
+    Development,
+    SecureBroker,
+    secure_barnabas,
+)
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -29,6 +37,8 @@ class SecureClient:
     """A certificate of the broker that the client refuses."""
     refused_certificate: str
     """A certificate of the client that the broker refuses."""
+    refusal_ms: int = TIMEOUT_MS
+    """Timeout of a refused round; short for clients that try until it ends."""
 
 
 def _python(library: str) -> Callable[[], list[str]]:
@@ -48,19 +58,21 @@ CLIENTS = (
     SecureClient(
         "kafka-python",
         _python("kafka-python"),
-        refused="^KafkaTimeoutError: .*\n(.*\n)*.*(SaslAuthenticationFailed|socket disconnected)",
-        refused_token="^KafkaTimeoutError: .*\n(.*\n)*.*(SaslAuthenticationFailed|socket disconnected)",
-        untrusted="^KafkaTimeoutError: .*\n(.*\n)*.*CERTIFICATE_VERIFY_FAILED",
+        refused="(?s)^KafkaTimeoutError: .*(SaslAuthenticationFailed|socket disconnected)",
+        refused_token="(?s)^KafkaTimeoutError: .*(SaslAuthenticationFailed|socket disconnected)",
+        untrusted="(?s)^KafkaTimeoutError: .*CERTIFICATE_VERIFY_FAILED",
         refused_certificate="^KafkaTimeoutError: ",
+        refusal_ms=4000,
     ),
     # It takes the broker's refusal of a token for success; its next request ends the connection.
     SecureClient(
         "aiokafka",
         _python("aiokafka"),
-        refused="^KafkaConnectionError: .*\n(.*\n)*.*AuthenticationFailed",
+        refused="(?s)^KafkaConnectionError: .*AuthenticationFailed",
         refused_token="^UnknownTopicOrPartitionError: ",
-        untrusted="^KafkaConnectionError: .*\n(.*\n)*.*CERTIFICATE_VERIFY_FAILED",
+        untrusted="(?s)^KafkaConnectionError: .*CERTIFICATE_VERIFY_FAILED",
         refused_certificate="^KafkaConnectionError: ",
+        refusal_ms=4000,
     ),
     SecureClient(
         "Java 4.3.0",
@@ -69,6 +81,23 @@ CLIENTS = (
         refused_token=r"errors\.SaslAuthenticationException: {\"status\":\"invalid_token\"}",
         untrusted=r"errors\.SslAuthenticationException",
         refused_certificate=r"errors\.SslAuthenticationException",
+    ),
+    SecureClient(
+        "franz-go",
+        lambda: building.go("franz"),
+        refused="^SASL_AUTHENTICATION_FAILED: .*(Invalid username or password|invalid credentials)",
+        refused_token="unexpected data in oauth response",  # the JSON with the status
+        untrusted="x509: (certificate has expired|cannot validate certificate for 127.0.0.1)",
+        refused_certificate="remote error: tls: (expired certificate|certificate required)",
+    ),
+    # It takes the refusal of a token for success, too, and reports the answer to its next request.
+    SecureClient(
+        "kafkajs",
+        lambda: building.node("secure"),
+        refused="SASLAuthenticationError: .*(Invalid username or password|invalid credentials)",
+        refused_token="Request is not valid given the current SASL state",
+        untrusted="certificate has expired|does not match certificate's altnames",
+        refused_certificate="alert certificate (expired|required)",
     ),
 )
 
@@ -120,4 +149,4 @@ def test_a_refused_client_reports_why(
 ) -> None:
     refusal = REFUSALS[name]
     with pytest.raises(DriverError, match=getattr(client, refusal.pattern)):
-        broker.attempt(driver, refusal.listener, refusal.login(development))
+        broker.attempt(driver, refusal.listener, refusal.login(development), "refused", client.refusal_ms)

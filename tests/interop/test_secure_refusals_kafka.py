@@ -69,6 +69,6 @@ def test_the_error_is_the_one_with_kafka(
     errors = []
     for broker in brokers:
         with pytest.raises(DriverError) as caught:
-            broker.attempt(driver, refusal.listener, refusal.login(development))
+            broker.attempt(driver, refusal.listener, refusal.login(development), "refused")
         errors.append(essence(caught.value))
     assert errors[1] == errors[0]

@@ -70,7 +70,7 @@ def node(program: str = "driver") -> list[str]:
     _need("npm", "kafkajs")
     sources = [
         HERE / "node" / name
-        for name in ("driver.js", "transactions.js", "member.js", "package.json", "package-lock.json")
+        for name in ("driver.js", "transactions.js", "member.js", "secure.js", "package.json", "package-lock.json")
     ]
 
     def build(directory: Path) -> None:

@@ -38,8 +38,7 @@ TOPIC = "secured"
 """The topic of all rounds."""
 CALL_TIMEOUT_S = 30
 
-_ROUND_MS = 20_000
-_REFUSAL_MS = 3_000  # kafka-python retries until its timeout
+TIMEOUT_MS = 20_000
 _MODULES = "org.apache.kafka.common.security"
 _ADMIN = ("admin", "admin-secret")
 _DAY = timedelta(days=1)
@@ -219,13 +218,11 @@ class SecureBroker:
         """Return the address of a listener."""
         return f"127.0.0.1:{self.ports[listener]}"
 
-    def attempt(self, driver: Driver, listener: str, login: Login, value: str | None = None) -> list[str]:
-        """Return the values that a round reads; without `value` the timeout is that of a refusal.
-
-        Raises DriverError with the client's error.
-        """
-        timeout_ms = _REFUSAL_MS if value is None else _ROUND_MS
-        fields = {"topic": TOPIC, "group": f"group-of-{value}", "value": value or "refused", "timeout_ms": timeout_ms}
+    def attempt(
+        self, driver: Driver, listener: str, login: Login, value: str, timeout_ms: int = TIMEOUT_MS
+    ) -> list[str]:
+        """Return the values that a round reads. Raises DriverError with the client's error."""
+        fields = {"topic": TOPIC, "group": f"group-of-{value}", "value": value, "timeout_ms": timeout_ms}
         driver.bootstrap = self.bootstrap(listener)
         values: list[str] = driver.call("round", **fields, login=login.fields())["values"]
         return values

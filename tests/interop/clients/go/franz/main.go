@@ -278,7 +278,7 @@ func main() {
 		"version": func(loop.Request) (loop.Answer, error) {
 			return loop.Answer{"version": loop.Version("github.com/twmb/franz-go")}, nil
 		},
-		"produce": produce, "stream": stream, "read": read,
+		"produce": produce, "stream": stream, "read": read, "round": round,
 		"offsets": admin(offsets), "create_topic": admin(createTopic), "topics": admin(topics),
 		"describe_configs": admin(describeConfigs), "alter_configs": admin(alterConfigs),
 		"create_partitions": admin(createPartitions), "delete_records": admin(deleteRecords),

@@ -59,6 +59,21 @@ type Request struct {
 	Committed       bool     `json:"committed"`
 	Output          string   `json:"output"`
 	Protocol        string   `json:"protocol"`
+
+	Value     string `json:"value"`
+	TimeoutMs int64  `json:"timeout_ms"`
+	Login     Login  `json:"login"`
+}
+
+// Login is how a client authenticates; ../../python/secure.py describes it.
+type Login struct {
+	CA          string `json:"ca"`
+	Certificate string `json:"certificate"`
+	Mechanism   string `json:"mechanism"`
+	User        string `json:"user"`
+	Password    string `json:"password"`
+	Token       string `json:"token"`
+	IsDelegated bool   `json:"is_delegated"`
 }
 
 // Answer is any JSON object.
