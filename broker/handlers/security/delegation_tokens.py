@@ -14,6 +14,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from barnabas.broker.handlers.authorization import is_allowed
 from barnabas.broker.printable import printable
 from barnabas.broker.security.principal import ANONYMOUS, USER_TYPE, parse_principal
 from barnabas.protocol.errors import BrokerError, ErrorCode
@@ -184,7 +185,7 @@ def _refusal_of_creation(
 ) -> ErrorCode | None:
     if not _may_use_tokens(session):
         return ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
-    if owner != requester and not _may(
+    if owner != requester and not is_allowed(
         session, Operation.CREATE_TOKENS, ResourceType.USER, str(owner), ApiKey.CREATE_DELEGATION_TOKEN
     ):
         return ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED
@@ -201,13 +202,9 @@ def _may_see(session: Session, owners: set[str] | None, token: DelegationToken) 
     if str(session.principal) in users:
         return True
     api = ApiKey.DESCRIBE_DELEGATION_TOKEN
-    return _may(session, Operation.DESCRIBE, ResourceType.DELEGATION_TOKEN, token.token_id, api) or _may(
+    return is_allowed(session, Operation.DESCRIBE, ResourceType.DELEGATION_TOKEN, token.token_id, api) or is_allowed(
         session, Operation.DESCRIBE_TOKENS, ResourceType.USER, token.owner, api
     )
-
-
-def _may(session: Session, operation: Operation, resource: ResourceType, name: str, api: ApiKey) -> bool:
-    return session.access is None or session.access.allows(operation, resource, name, api=api)
 
 
 def _described(token: DelegationToken, hmac: bytes) -> DescribedToken:
