@@ -139,6 +139,15 @@ def test_owner_renewer_and_others(daemon: Daemon) -> None:
         assert described(carol) == []
 
 
+def test_a_renewer_without_a_name_hides_no_tokens(daemon: Daemon) -> None:
+    with logged_in(daemon, "alice") as alice, logged_in(daemon, "carol") as carol:
+        token = create(alice, renewers=("",))
+        assert token.error_code == 0
+        assert token.token_id in described(alice)
+        assert token.token_id in described(carol)
+        assert expire(alice, token.hmac).error_code == 0
+
+
 def test_plaintext_clients_have_no_tokens(daemon: Daemon) -> None:
     found = re.search(r"listener=PLAINTEXT://\S+ port=(\d+)", daemon.log)
     assert found is not None
