@@ -32,6 +32,7 @@ from barnabas.broker.metadata.topics import (
     take_freely,
 )
 from barnabas.broker.storage.files.open_files import partitions_at_once
+from barnabas.config import ensure_reconfigurable
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.cluster.configs import AlterConfigsRequest, AlterConfigsResponse
 from barnabas.protocol.messages.cluster.update_features import FeatureUpdateResult, UpdateFeaturesRequest
@@ -161,8 +162,12 @@ class MetadataChanges:
             )
         )
 
-    async def alter_configs(self, request: AlterConfigsRequest) -> AlterConfigsResponse:
-        """Change configs; one result per resource."""
+    async def alter_configs(self, request: AlterConfigsRequest, *, is_trusted: bool = True) -> AlterConfigsResponse:
+        """Change configs; one result per resource.
+
+        `is_trusted` False: whether a running broker can apply them is not looked at, which reads the files that they
+        name, derives keys, and takes as long as the client likes.
+        """
         return AlterConfigsResponse(
             await self._change(
                 lambda image: plan_alter_configs(
@@ -171,9 +176,9 @@ class MetadataChanges:
                     config=self._config.static,
                     node_id=self._store.node_id,
                     replace=request.replace,
-                    ensure_applicable=self._config.ensure_applicable,
+                    ensure_applicable=self._config.ensure_applicable if is_trusted else ensure_reconfigurable,
                 ),
-                commit=not request.validate_only,
+                commit=is_trusted and not request.validate_only,
             )
         )
 

@@ -178,9 +178,12 @@ class AlterConfigsHandler:
     async def _without(self, request: AlterConfigsRequest, denied: Mapping[int, BrokerError]) -> AlterConfigsResponse:
         """Alter the resources but those at the positions of `denied`, whose form Kafka checks nevertheless."""
         allowed = [asked for position, asked in enumerate(request.resources) if position not in denied]
-        # A broker's values are checked before the ACLs. What a topic or group has must not show: its form alone.
-        brokers = [asked for asked in (request.resources[each] for each in denied) if _is_broker(asked)]
-        checked = await self._changes.alter_configs(replace(request, resources=brokers, validate_only=True))
+        # A broker's values are checked before the ACLs. What a topic or group has must not show: its form alone. Nor
+        # must what files contain, or the environment: no file is opened, and no reference resolved, for these clients.
+        brokers = [asked for asked in (request.resources[each] for each in denied) if _is_checked(asked)]
+        checked = await self._changes.alter_configs(
+            replace(request, resources=brokers, validate_only=True), is_trusted=False
+        )
         changed = iter((await self._changes.alter_configs(replace(request, resources=allowed))).results)
         tried = iter(checked.results)
         times_named = Counter((asked.resource.type, asked.resource.name) for asked in request.resources)
@@ -192,7 +195,7 @@ class AlterConfigsHandler:
             resource = asked.resource
             error = denied[position]
             result = AlterConfigsResult(resource, error.code, error.message)
-            if _is_broker(asked):
+            if _is_checked(asked):
                 broker = next(tried)
                 result = result if broker.error is ErrorCode.NONE else broker
             fault = _form_fault(asked, is_repeated=times_named[(resource.type, resource.name)] > 1)
@@ -206,8 +209,9 @@ class IncrementalAlterConfigsHandler(AlterConfigsHandler):
     _api = ApiKey.INCREMENTAL_ALTER_CONFIGS
 
 
-def _is_broker(asked: AlterConfigsResource) -> bool:
-    return asked.resource.type == BROKER_RESOURCE
+def _is_checked(asked: AlterConfigsResource) -> bool:
+    """Return whether the values of a change are checked for a client that may not make it: a broker's, plain ones."""
+    return asked.resource.type == BROKER_RESOURCE and not any("${" in (each.value or "") for each in asked.operations)
 
 
 def _form_fault(asked: AlterConfigsResource, *, is_repeated: bool) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import ssl
 from collections.abc import Iterator
@@ -106,3 +107,28 @@ def test_a_broken_file_does_not_block_other_changes(kafka: KafkaWire, stores: Pa
         assert alter(kafka, THIS_BROKER, OP_SET, "log.cleaner.threads", "2")[0] == ErrorCode.NONE
     finally:
         path.write_text(content)
+
+
+def test_what_a_client_may_not_alter_reads_no_files(tmp_path: Path, stores: Path) -> None:
+    """A pipe, or a key of endless derivation, would hold up the broker; what files contain would show in the error."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with (
+        start_daemon(
+            tmp_path / "broker",
+            "listeners=PLAIN://127.0.0.1:0,TLS://127.0.0.1:0",
+            "listener.security.protocol.map=PLAIN:PLAINTEXT,TLS:SSL",
+            "ssl.keystore.type=PEM",
+            f"ssl.keystore.location={stores / 'first.pem'}",
+            "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        ) as broker,
+        KafkaWire(broker.host, broker.port) as kafka,
+    ):
+        for name, value in (
+            (LOCATION, str(tmp_path / "missing.pem")),
+            (LOCATION, str(pipe)),
+            ("listener.name.tls.ssl.key.password", "${env:HOME}"),
+        ):
+            code, message = alter(kafka, THIS_BROKER, OP_SET, name, value)
+            assert code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+            assert message == "Cluster authorization failed."
