@@ -67,7 +67,10 @@ def fetch(
     topic_id: UUID | None = None,
     require_stable: bool = False,
 ) -> dict[Any, tuple[int, int, str | None]]:
-    """Return (offset, error, metadata) by partition, or by topic and partition if all are requested."""
+    """Return (offset, error, metadata) by partition, or by topic and partition if all are requested.
+
+    The error of a whole group, whose answer has no partitions, is returned for each requested partition.
+    """
     kio = schema("offset_fetch", version, "request")
     key = {"topic_id": topic_id} if version >= 10 else {"name": topic}
     kind = kio.OffsetFetchRequestTopics if version >= 8 else kio.OffsetFetchRequestTopic
@@ -75,16 +78,19 @@ def fetch(
     stable = {"require_stable": require_stable} if version >= 7 else {}
     if version >= 8:
         groups = (kio.OffsetFetchRequestGroup(group_id=group, topics=topics),)
-        answered = kafka.call("offset_fetch", version, groups=groups, **stable).groups[0].topics
+        answer = kafka.call("offset_fetch", version, groups=groups, **stable).groups[0]
     else:
-        answered = kafka.call("offset_fetch", version, group_id=group, topics=topics, **stable).topics
+        answer = kafka.call("offset_fetch", version, group_id=group, topics=topics, **stable)
+    if version >= 2 and answer.error_code:
+        assert not answer.topics
+        return dict.fromkeys(partitions, (-1, int(answer.error_code), ""))
     return {
         each.partition_index if topic is not None else (found.name, each.partition_index): (
             each.committed_offset,
             each.error_code,
             each.metadata,
         )
-        for found in answered
+        for found in answer.topics
         for each in found.partitions
     }
 
