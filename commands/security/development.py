@@ -62,6 +62,8 @@ def create(directory: Path, wishes: Wishes) -> None:
     }
     for name, text in files.items():
         _write(directory / name, text)
+    # Its files have the modes of a broker's; it stays closed to others where it is moved.
+    (directory / "data").mkdir(mode=0o700)
     write_first_user(directory / "data", wishes.user, password, MECHANISM)
 
 

@@ -10,15 +10,13 @@ from barnabas.commands.failures import CommandFailure
 from barnabas.commands.stopped_broker import Directories, change_stored
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.security.scram_credentials import AlterUserScramCredentialsRequest, ScramUpsertion
-from barnabas.protocol.sasl.scram_keys import MIN_ITERATIONS, SCRAM_MECHANISMS, salted_password
-
-_SALT_BYTES = 32
+from barnabas.protocol.sasl.scram_keys import MIN_ITERATIONS, SALT_BYTES, SCRAM_MECHANISMS, salted_password
 
 
 def write_first_user(log_dir: Path, user: str, password: str, mechanism: str) -> None:
     """Create a log directory with one SCRAM user. Raises CommandFailure."""
     kind = SCRAM_MECHANISMS[mechanism]
-    salt = secrets.token_bytes(_SALT_BYTES)
+    salt = secrets.token_bytes(SALT_BYTES)
     salted = salted_password(kind, password, salt, MIN_ITERATIONS)
     request = AlterUserScramCredentialsRequest(
         upsertions=[ScramUpsertion(user, kind.code, MIN_ITERATIONS, salt, salted)]

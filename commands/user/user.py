@@ -26,7 +26,6 @@ MECHANISMS: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 _DEFAULT_MECHANISM: Final = "SCRAM-SHA-512"
 _MIN_ITERATIONS: Final = 4096
 _MAX_ITERATIONS: Final = 16384
-_SALT_BYTES: Final = 24
 
 
 @click.group()
@@ -83,12 +82,12 @@ def add(
     from barnabas.commands.output import print_line
     from barnabas.commands.user.passwords import read_password
     from barnabas.protocol.messages.security.scram_credentials import AlterUserScramCredentialsRequest, ScramUpsertion
-    from barnabas.protocol.sasl.scram_keys import SCRAM_MECHANISMS, salted_password
+    from barnabas.protocol.sasl.scram_keys import SALT_BYTES, SCRAM_MECHANISMS, salted_password
 
     password = read_password(name, password_file)
     requests = []
     for label in dict.fromkeys(mechanisms):
-        mechanism, salt = SCRAM_MECHANISMS[label], os.urandom(_SALT_BYTES)
+        mechanism, salt = SCRAM_MECHANISMS[label], os.urandom(SALT_BYTES)
         salted = salted_password(mechanism, password, salt, iterations)
         upsertion = ScramUpsertion(name, mechanism.code, iterations, salt, salted)
         requests.append(AlterUserScramCredentialsRequest(upsertions=[upsertion]))

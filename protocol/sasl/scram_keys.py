@@ -20,6 +20,10 @@ MAX_ITERATIONS: Final = 16384
 """Kafka's bounds for new credentials; a login needs the minimum only."""
 
 
+SALT_BYTES: Final = 24
+"""Of every salt that Barnabas makes, also of users that do not exist: its size must not tell which do."""
+
+
 class ScramMechanism(NamedTuple):
     """`code` as in records and in AlterUserScramCredentials; `digest` is hashlib's name."""
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple, Protocol
 
 from barnabas.protocol.sasl.exchange import Challenge, Failure, SaslError, Step, Success, Work
-from barnabas.protocol.sasl.scram_keys import MIN_ITERATIONS, DerivedKeys, ScramKeys, ScramMechanism, xor
+from barnabas.protocol.sasl.scram_keys import MIN_ITERATIONS, SALT_BYTES, DerivedKeys, ScramKeys, ScramMechanism, xor
 from barnabas.protocol.sasl.scram_messages import (
     ClientFirst,
     read_client_final,
@@ -24,7 +24,6 @@ from barnabas.protocol.sasl.scram_messages import (
 
 _OTHER_IDENTITY: Final = "Authentication failed: Client requested an authorization id that is different from username"
 _NONCE_BYTES: Final = 18
-_SALT_BYTES: Final = 20
 
 
 class TokenLogin(NamedTuple):
@@ -118,6 +117,6 @@ class ScramServer:
 
     def _made_up(self, user: str) -> DerivedKeys:
         """Return keys that no password has. The salt depends on the name only, as that of a user does."""
-        salt = hmac.digest(self._secret, f"{self._mechanism.name}:{user}".encode(), "sha256")[:_SALT_BYTES]
+        salt = hmac.digest(self._secret, f"{self._mechanism.name}:{user}".encode(), "sha256")[:SALT_BYTES]
         unknown = secrets.token_bytes(self._mechanism.digest_bytes)
         return DerivedKeys(salt, unknown, unknown, MIN_ITERATIONS)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.security.principal import parse_principal
-from barnabas.protocol.sasl.scram_keys import MIN_ITERATIONS, DerivedKeys, ScramMechanism, keys_of_password
+from barnabas.protocol.sasl.scram_keys import MIN_ITERATIONS, SALT_BYTES, DerivedKeys, ScramMechanism, keys_of_password
 from barnabas.protocol.sasl.scram_server import TokenLogin
 
 if TYPE_CHECKING:
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 MAX_KEPT_KEYS: Final = 1000
 """Derived keys that are kept, because deriving takes milliseconds and a job's workers log in with one token."""
-
-_SALT_BYTES: Final = 16
 
 
 class ScramTokenLogins:
@@ -48,7 +46,7 @@ class ScramTokenLogins:
         found = self._keys.get(key)
         if found is None:
             password = base64.b64encode(self._passwords.of(token_id)).decode()
-            found = keys_of_password(mechanism, password, secrets.token_bytes(_SALT_BYTES), MIN_ITERATIONS)
+            found = keys_of_password(mechanism, password, secrets.token_bytes(SALT_BYTES), MIN_ITERATIONS)
             if len(self._keys) >= MAX_KEPT_KEYS:
                 self._keys.clear()
             self._keys[key] = found

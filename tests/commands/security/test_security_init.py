@@ -55,6 +55,7 @@ def created(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_only_the_owner_can_read_the_files(created: Path) -> None:
     assert {each.name for each in created.iterdir()} == {*FILES, "data"}
     assert stat.S_IMODE(created.stat().st_mode) == 0o700
+    assert stat.S_IMODE((created / "data").stat().st_mode) == 0o700
     assert {stat.S_IMODE((created / name).stat().st_mode) for name in FILES} == {0o600}
 
 

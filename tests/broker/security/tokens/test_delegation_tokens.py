@@ -15,7 +15,7 @@ import pytest
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.sasl.plain import PLAIN, PlainClient
 from barnabas.protocol.sasl.scram_client import ScramClient
-from barnabas.protocol.sasl.scram_keys import SCRAM_SHA_512
+from barnabas.protocol.sasl.scram_keys import SALT_BYTES, SCRAM_SHA_512
 from tests.support.daemon import Daemon, start_daemon
 from tests.support.kafka.kafka_wire import KafkaWire, message_type, schema
 from tests.support.kafka.sasl_wire import SaslWire
@@ -137,6 +137,21 @@ def test_owner_renewer_and_others(daemon: Daemon) -> None:
         for each in (token, own):
             assert expire(alice, each.hmac).error_code == 0
         assert described(carol) == []
+
+
+def test_the_salt_tells_neither_users_nor_tokens(daemon: Daemon) -> None:
+    with logged_in(daemon, "alice") as alice:
+        token = create(alice)
+        sizes = set()
+        for name, extension in ((token.token_id, ",tokenauth=true"), ("nothing", ",tokenauth=true"), ("nobody", "")):
+            with SaslWire(daemon.host, daemon.port) as wire:
+                assert wire.call("sasl_handshake", 1, mechanism="SCRAM-SHA-512").error_code == 0
+                first = f"n,,n={name},r=nonce{extension}".encode()
+                answer = wire.call("sasl_authenticate", 2, auth_bytes=first)
+                salt = answer.auth_bytes.decode().split(",s=")[1].split(",")[0]
+                sizes.add(len(base64.b64decode(salt)))
+        assert sizes == {SALT_BYTES}
+        assert expire(alice, token.hmac).error_code == 0
 
 
 def test_a_renewer_without_a_name_hides_no_tokens(daemon: Daemon) -> None:
