@@ -31,7 +31,8 @@ DESCRIBE, REPLACE, ALTER = ApiKey.DESCRIBE_CONFIGS, ApiKey.ALTER_CONFIGS, ApiKey
 def test_sources_and_types_have_kafkas_numbers() -> None:
     assert [source_code(source.name) for source in ConfigSource] == [source.value for source in ConfigSource]
     # org.apache.kafka.common.requests.DescribeConfigsResponse.ConfigType
-    numbers = {"boolean": 1, "string": 2, "int": 3, "short": 4, "long": 5, "double": 6, "list": 7, "password": 9}
+    numbers = {"boolean": 1, "string": 2, "int": 3, "short": 4, "long": 5, "double": 6, "list": 7, "class": 8}
+    numbers["password"] = 9
     assert {kind.value: type_code(kind.value) for kind in PropertyType} == numbers
 
 
