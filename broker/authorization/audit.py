@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from barnabas.broker.authorization.rules import Action, Decision
+from barnabas.broker.printable import MAX_CHARACTERS
 from barnabas.protocol.messages.security.resources import Operation, PatternType, Permission, ResourceType
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def _entry(now_ms: int, action: Action, decision: Decision, api: ApiKey | None) 
         "api": None if api is None else api.label,
         "operation": action.operation.name,
         "resource": action.resource.name,
-        "name": action.name,
+        "name": action.name[:MAX_CHARACTERS],  # a request may contain one of megabytes
         "rule": decision.rule.value,
     }
     if decision.acl is not None:

@@ -147,3 +147,9 @@ def test_an_audit_log_that_cannot_be_opened_stops_the_start(tmp_path: Path) -> N
         DaemonError, match=r"cannot open the audit log .* \(audit\.log\.path\): No such file or directory"
     ):
         start_daemon(tmp_path, f"authorizer.class.name={STANDARD_AUTHORIZER}", f"audit.log.path={path}")
+
+
+def test_a_long_name_is_cut() -> None:
+    lines = Lines()
+    audited(lines).access_for("User:alice", "10.0.0.7").allows(Operation.READ, TOPIC, "\x01" * 32_000)
+    assert lines.entries[0]["name"] == "\x01" * MAX_CHARACTERS
