@@ -12,6 +12,7 @@ import pytest
 from barnabas.broker.authorization.audit import AuditLog, LoggerSink
 from barnabas.broker.authorization.audit_file import AuditFile
 from barnabas.broker.authorization.authorizer import STANDARD_AUTHORIZER, Authorizer
+from barnabas.broker.printable import MAX_CHARACTERS
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.security.acls import Acl
 from barnabas.protocol.messages.security.resources import Operation, PatternType, Permission, ResourceType
