@@ -227,6 +227,12 @@ _SENTENCES = {
     ErrorCode.INVALID_TRANSACTION_TIMEOUT: "transaction_timeout_ms is above the broker's transaction.max.timeout.ms",
     ErrorCode.CONCURRENT_TRANSACTIONS: "the previous transaction of this id is still being completed; try again",
     ErrorCode.TRANSACTION_ABORTABLE: "the broker has not accepted this as a part of the transaction: abort it",
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "no ACL allows this on the topic, or one denies it; `barnabas acl explain` "
+    "shows which",
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: "no ACL allows this on the group, or one denies it; `barnabas acl explain` "
+    "shows which",
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "no ACL allows this on the cluster, or one denies it; `barnabas acl "
+    "explain --cluster` shows which",
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "the broker refuses transactions for this transactional id",
     ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: "the broker does not know the transactional id",
     ErrorCode.UNSTABLE_OFFSET_COMMIT: "an open transaction has offsets of this partition; try again when it has ended",

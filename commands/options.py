@@ -82,7 +82,7 @@ def parse_pattern(text: str) -> re.Pattern[str]:
 
 
 def bootstrap_option(command: Command) -> Command:
-    """`--bootstrap HOST:PORT`, or BARNABAS_BOOTSTRAP; with `--command-config`."""
+    """`--bootstrap HOST:PORT`, BARNABAS_BOOTSTRAP, or bootstrap.servers of `--command-config`, which comes along."""
     return click.option(
         "--bootstrap",
         "--bootstrap-server",
@@ -93,7 +93,7 @@ def bootstrap_option(command: Command) -> Command:
         show_default=True,
         show_envvar=True,
         callback=check_bootstrap,
-        help="The broker's address.",
+        help="The broker's address. Without it, bootstrap.servers of --command-config counts.",
     )(command_config_option(command))
 
 
@@ -105,6 +105,7 @@ def command_config_option(command: Command) -> Command:
         envvar="BARNABAS_COMMAND_CONFIG",
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
         expose_value=False,
+        is_eager=True,  # check_bootstrap reads the file
         callback=_keep_command_config,
         help="Properties of a Kafka client, for TLS and SASL: security.protocol, sasl.*, ssl.*. Environment variables "
         "such as BARNABAS_SECURITY_PROTOCOL override them.",
@@ -126,22 +127,28 @@ def client_properties() -> dict[str, str]:
     """
     from barnabas.clients.security.settings import NAMES
     from barnabas.config.environment import variable_of
-    from barnabas.config.properties_file import BadLineError, Entry, decode, parse_properties
 
-    entries: list[Entry] = []
     context = click.get_current_context(silent=True)
-    path = None if context is None else context.meta.get(_COMMAND_CONFIG)
-    if path is not None:
-        try:
-            entries = parse_properties(decode(path.read_bytes()))
-        except BadLineError as error:
-            raise click.UsageError(f"--command-config {path}, line {error.line}: {error}.") from error
-    properties = {entry.key: entry.value for entry in entries if entry.key in NAMES}
+    entries = {} if context is None else _command_config(context)
+    properties = {name: value for name, value in entries.items() if name in NAMES}
     for name in NAMES:
         value = os.environ.get(variable_of(name))
         if value is not None:
             properties[name] = value
     return properties
+
+
+def _command_config(ctx: click.Context) -> dict[str, str]:
+    """Return all properties of `--command-config`, none without it. Raises UsageError."""
+    from barnabas.config.properties_file import BadLineError, decode, parse_properties
+
+    path = ctx.meta.get(_COMMAND_CONFIG)
+    if path is None:
+        return {}
+    try:
+        return {entry.key: entry.value for entry in parse_properties(decode(path.read_bytes()))}
+    except BadLineError as error:
+        raise click.UsageError(f"--command-config {path}, line {error.line}: {error}.") from error
 
 
 def _keep_command_config(ctx: click.Context, _parameter: click.Parameter, value: Path | None) -> None:
@@ -176,11 +183,16 @@ def as_dict(pairs: tuple[tuple[str, str], ...], option: str) -> dict[str, str]:
     return values
 
 
-def check_bootstrap(_ctx: click.Context, _parameter: click.Parameter, value: str) -> str:
-    """Check the option's syntax, so that a typing error is a usage error and not a failed DNS lookup."""
+def check_bootstrap(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
+    """Check the option's syntax, so that a typing error is a usage error and not a failed DNS lookup.
+
+    Without the option and its variable, return bootstrap.servers of `--command-config`, if it is there.
+    """
     from barnabas.clients.addresses import parse_bootstrap
     from barnabas.clients.errors import ClientConfigError
 
+    if ctx.get_parameter_source(parameter.name) is click.core.ParameterSource.DEFAULT:
+        value = _command_config(ctx).get("bootstrap.servers") or value
     try:
         parse_bootstrap(value)
     except ClientConfigError as error:

@@ -49,13 +49,14 @@ def explain(
     from barnabas.broker.authorization.rules import Action
     from barnabas.commands.acl.acl import selected_acls
     from barnabas.commands.acl.rows import COLUMNS, acl_json, acl_row
-    from barnabas.commands.acl.selection import named_resources, parse_operation
+    from barnabas.commands.acl.selection import ensure_principals, named_resources, parse_operation
     from barnabas.commands.exit_codes import ExitCode
     from barnabas.commands.failures import CommandFailure
     from barnabas.commands.output import print_json, print_line, print_table
     from barnabas.protocol.messages.security.acls import AclFilter
     from barnabas.protocol.messages.security.resources import Operation, PatternType
 
+    ensure_principals([principal])
     resources = named_resources(cluster, **names)
     if len(resources) != 1 or not resources[0].name:
         raise CommandFailure("name one resource, such as --topic orders", ExitCode.USAGE)
@@ -79,16 +80,20 @@ def explain(
                 "allowed": found.decision.allowed,
                 "rule": found.decision.rule.value,
                 "reason": found.reason,
+                "settings_known": settings.are_known,
                 "acl": None if found.decision.acl is None else acl_json(found.decision.acl),
                 "considered": [{**acl_json(each.acl), "effect": each.effect} for each in found.considered],
             }
         )
         return
-    print_line(_sentence(action, found))
+    print_line(_sentence(action, found, are_settings_known=settings.are_known))
     if found.considered:
         print_table((*COLUMNS, "effect"), [[*acl_row(each.acl), each.effect] for each in found.considered])
     if not settings.are_known:
-        print_line("super.users and allow.everyone.if.no.acl.found are not known: give the broker's file with --config")
+        print_line(
+            "super.users and allow.everyone.if.no.acl.found are not known, and taken as empty and false; "
+            "`barnabas config describe --broker ID super.users` shows them"
+        )
     elif not settings.is_authorizing:
         print_line("authorizer.class.name is empty: this broker allows everything")
 
@@ -122,7 +127,8 @@ def _settings(config_file: Path | None) -> _Settings:
     )
 
 
-def _sentence(action: Action, found: Explanation) -> str:
+def _sentence(action: Action, found: Explanation, *, are_settings_known: bool) -> str:
     may = "may" if found.decision.allowed else "may not"
     what = f"{action.operation.name} {action.resource.name} {action.name}"
-    return f"{action.principal} from host {action.host} {may} {what}: {found.reason}."
+    unless = "" if found.decision.allowed or are_settings_known else ", unless it is in super.users"
+    return f"{action.principal} from host {action.host} {may} {what}{unless}: {found.reason}."

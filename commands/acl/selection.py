@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import product
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -80,6 +80,14 @@ def named_resources(cluster: bool, **names: tuple[str, ...]) -> list[Resource]:
     return [*found, Resource(ResourceType.CLUSTER, CLUSTER_NAME)] if cluster else found
 
 
+def ensure_principals(principals: Iterable[str]) -> None:
+    """Raise CommandFailure for a principal that no client can have, so that `alice` does not select nothing."""
+    for text in principals:
+        kind, _, name = text.partition(":")
+        if not kind or not name:
+            raise _usage(f"{text!r} is not a principal: write User:NAME, such as User:alice")
+
+
 def parse_operation(text: str) -> Operation:
     """Return the operation of an option's text."""
     return Operation[text.upper().replace("-", "_")]
@@ -102,6 +110,7 @@ def acls_to_add(
     consumer: bool,
 ) -> list[Acl]:
     """Return the ACLs to create, without repetitions. Raises CommandFailure where an option is missing."""
+    ensure_principals(principals)
     if not resources:
         raise _usage("name a resource: --topic, --group, --cluster, --transactional-id, --delegation-token or --user")
     wanted = [
@@ -134,7 +143,11 @@ def filters_of(
     pattern: str,
     permission: str | None,
 ) -> list[AclFilter]:
-    """Return the filters that the options mean; without any option, one that selects everything."""
+    """Return the filters that the options mean; without any option, one that selects everything.
+
+    Raises CommandFailure.
+    """
+    ensure_principals(principals)
     kinds: list[Any] = resources or [Resource(ResourceType.ANY, None)]
     codes = [*map(parse_operation, operations)] or [Operation.ANY]
     allowed = Permission.ANY if permission is None else Permission[permission.upper()]

@@ -79,11 +79,15 @@ def add(
 
     The password is never an argument. Only keys derived from it are stored.
     """
+    from barnabas.commands.exit_codes import ExitCode
+    from barnabas.commands.failures import CommandFailure
     from barnabas.commands.output import print_line
     from barnabas.commands.user.passwords import read_password
     from barnabas.protocol.messages.security.scram_credentials import AlterUserScramCredentialsRequest, ScramUpsertion
     from barnabas.protocol.sasl.scram_keys import SALT_BYTES, SCRAM_MECHANISMS, salted_password
 
+    if not name.isascii():
+        raise CommandFailure(f"user {name} could not log in: SCRAM names are ASCII", ExitCode.USAGE)
     password = read_password(name, password_file)
     requests = []
     for label in dict.fromkeys(mechanisms):

@@ -22,3 +22,9 @@ from barnabas.protocol.errors import ErrorCode
 def test_the_error_of_a_partition_names_it_once(message: str | None, sentence: str) -> None:
     refused = RefusedError.of_partition(TopicPartition("orders", 0), ErrorCode.OFFSET_OUT_OF_RANGE, message)
     assert refused.message == sentence
+
+
+@pytest.mark.parametrize("kind", ["TOPIC", "GROUP", "CLUSTER"])
+def test_a_denial_without_a_message_names_the_command_that_explains_it(kind: str) -> None:
+    refused = RefusedError.of_topic("orders", ErrorCode[f"{kind}_AUTHORIZATION_FAILED"], None)
+    assert "`barnabas acl explain" in refused.message

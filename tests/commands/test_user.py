@@ -99,3 +99,9 @@ def test_a_password_file_that_others_can_read_is_noted(tmp_path: Path) -> None:
     added = run("add", "alice", "--password-file", str(password_file), "--log-dir", str(tmp_path / "data"))
     assert added.exit_code == 0
     assert f"chmod 600 {password_file}" in added.stderr
+
+
+def test_a_name_that_scram_cannot_transport_is_refused(tmp_path: Path) -> None:
+    refused = run("add", "zoé", "--log-dir", str(tmp_path / "data"), password="secret")
+    assert (refused.exit_code, refused.stderr) == (2, "barnabas: user zoé could not log in: SCRAM names are ASCII\n")
+    assert not (tmp_path / "data").exists()

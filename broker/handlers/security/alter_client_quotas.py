@@ -61,8 +61,13 @@ class AlterClientQuotasHandler:
             if result.error is not ErrorCode.NONE:
                 self._probe.count_error(result.error.name.lower())
             elif not request.validate_only:
-                logger.info("quotas of %r changed by %s (%s)", dict(result.entity), session, session.principal)
+                logger.info("quotas of %s changed by %s (%s)", _text(result.entity), session, session.principal)
         return AlterClientQuotasResponse(results)
+
+
+def _text(entity: Iterable[tuple[str, str | None]]) -> str:
+    """`user alice, default client-id`."""
+    return ", ".join(f"default {kind}" if name is None else f"{kind} {name!r}" for kind, name in entity)
 
 
 def _is_address(name: str) -> bool:

@@ -95,3 +95,17 @@ def test_a_faulty_file_is_a_usage_error(daemon: Daemon, tmp_path: Path, text: st
     assert refused.exit_code == 2
     assert message in refused.stderr
     assert "canary" not in refused.stderr
+
+
+def test_the_file_names_the_broker_unless_the_command_does(daemon: Daemon, config: Path) -> None:
+    complete = config.with_name("complete.properties")
+    complete.write_text(f"bootstrap.servers={daemon.bootstrap}\n{config.read_text()}")
+    elsewhere = config.with_name("elsewhere.properties")
+    elsewhere.write_text(f"bootstrap.servers=127.0.0.1:1\n{config.read_text()}")
+    variable = {"BARNABAS_COMMAND_CONFIG": str(complete)}
+    for arguments, env in (((), variable), (("--command-config", str(complete)), None)):
+        done = CliRunner().invoke(main, ["topic", "list", *arguments], env=env, catch_exceptions=False)
+        assert done.exit_code == 0, done.stderr
+    assert run(daemon, "topic", "list", "--command-config", elsewhere).exit_code == 0
+    chosen = {"BARNABAS_BOOTSTRAP": daemon.bootstrap, "BARNABAS_COMMAND_CONFIG": str(elsewhere)}
+    assert CliRunner().invoke(main, ["topic", "list"], env=chosen, catch_exceptions=False).exit_code == 0
