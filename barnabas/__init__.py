@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from barnabas.clients.consumer.consumer import Consumer
     from barnabas.clients.consumer.rebalance_listener import RebalanceListener
     from barnabas.clients.errors import (
+        AuthenticationError,
         BrokerConnectionError,
         BrokerTimeoutError,
         BufferFullError,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from barnabas.clients.group_offsets import ConsumerGroupMetadata
     from barnabas.clients.producer.producer import Producer
     from barnabas.clients.records import ConsumerRecord, RecordMetadata
+    from barnabas.clients.security.settings import SecuritySettings
     from barnabas.protocol.errors import BrokerError, ErrorCode
     from barnabas.protocol.topic_partition import TopicPartition
 
@@ -64,6 +66,7 @@ _MODULES = {
     "barnabas.clients.config": ("AdminConfig", "ClientConfig", "ConsumerConfig", "ProducerConfig"),
     "barnabas.clients.consumer.consumer": ("Consumer",),
     "barnabas.clients.errors": (
+        "AuthenticationError",
         "BrokerConnectionError",
         "BrokerTimeoutError",
         "BufferFullError",
@@ -86,6 +89,7 @@ _MODULES = {
     "barnabas.clients.producer.producer": ("Producer",),
     "barnabas.clients.consumer.rebalance_listener": ("RebalanceListener",),
     "barnabas.clients.records": ("ConsumerRecord", "RecordMetadata"),
+    "barnabas.clients.security.settings": ("SecuritySettings",),
     "barnabas.protocol.errors": ("BrokerError", "ErrorCode"),
     "barnabas.protocol.topic_partition": ("TopicPartition",),
 }
@@ -108,9 +112,11 @@ __all__ = [  # noqa: RUF022 - by purpose
     "PartitionDescription",
     "TopicDescription",
     "ClientConfig",
+    "SecuritySettings",
     "TopicPartition",
     "ErrorCode",
     "BrokerError",
+    "AuthenticationError",
     "BrokerConnectionError",
     "BrokerTimeoutError",
     "BufferFullError",

@@ -41,7 +41,7 @@ COMMANDS = {
         f"{_PACKAGE}.config:config", "List all properties; describe and alter a broker's or topic's."
     ),
     "user": LazyCommand(f"{_PACKAGE}.user.user:user", "Add, list and delete users with SCRAM passwords."),
-    "acl": LazyCommand(f"{_PACKAGE}.acl.acl:acl", "Add, list and delete access rules."),
+    "acl": LazyCommand(f"{_PACKAGE}.acl.acl:acl", "Add, list, explain and delete access rules."),
     "quota": LazyCommand(f"{_PACKAGE}.quota.quota:quota", "Set, list and delete limits of clients."),
     "log": LazyCommand(f"{_PACKAGE}.log.log:log", "Inspect, verify and repair a log's files, without a broker."),
     "doctor": LazyCommand(
@@ -142,6 +142,7 @@ def _print_version(ctx: click.Context, _parameter: click.Parameter, value: bool)
 def main() -> None:
     """Barnabas, a log broker that keeps topics as Apache Kafka does.
 
-    Commands connect to the broker at --bootstrap HOST:PORT or BARNABAS_BOOTSTRAP (default: 127.0.0.1:9092). They print
-    tables for people, or JSON for programs with --json. Every error is one sentence on standard error.
+    Commands connect to the broker at --bootstrap HOST:PORT or BARNABAS_BOOTSTRAP (default: 127.0.0.1:9092), with TLS
+    and a login by --command-config FILE. They print tables for people, or JSON for programs with --json. Every error
+    is one sentence on standard error.
     """

@@ -456,7 +456,7 @@ class Connection(asyncio.BufferedProtocol):
         if not self._is_answered and self._settings.security.mechanism is None:
             check += f", and that its listener requires no login (security.protocol={self._security()})"
         return (
-            f"the connection to {self.address} was lost ({how}) with {len(self._waiting)} requests unanswered; "
+            f"the connection to {self.address} was lost ({how}) with unanswered requests ({len(self._waiting)}); "
             f"check {check}"
         )
 

@@ -24,12 +24,14 @@ _OPTIONS: Final = {
     "ip": ("ip", "--ip", "--ip-defaults", "addresses"),
 }
 
+_OF_ADDRESSES: Final = "connection_creation_rate"
+
 KEYS: Final = (
     "producer_byte_rate",
     "consumer_byte_rate",
     "request_percentage",
     "controller_mutation_rate",
-    "connection_creation_rate",
+    _OF_ADDRESSES,
 )
 
 
@@ -72,7 +74,9 @@ def set_(
     from barnabas.protocol.messages.security.client_quotas import QuotaOp
 
     entity = _entity(named)
-    _alter(entity, [QuotaOp(key, value) for key, value in map(_limit, limits)], bootstrap, timeout_s)
+    ops = [QuotaOp(key, value) for key, value in map(_limit, limits)]
+    _ensure_limits_of(entity, (op.key for op in ops))
+    _alter(entity, ops, bootstrap, timeout_s)
     print_line(f"{_text(entity)}: {', '.join(limits)}")
 
 
@@ -154,8 +158,10 @@ def _entity(named: Mapping[str, Any]) -> list[EntityPart]:
 
 def _limit(text: str) -> tuple[str, float]:
     """Parse `key=value`. Raises CommandFailure."""
-    key, _, value = text.partition("=")
+    key, separator, value = text.partition("=")
     _ensure_key(key)
+    if not separator:
+        raise CommandFailure(f"{text} has no value: write {key}=VALUE", ExitCode.USAGE)
     try:
         return key, float(value)
     except ValueError as error:
@@ -165,6 +171,15 @@ def _limit(text: str) -> tuple[str, float]:
 def _ensure_key(key: str) -> None:
     if key not in KEYS:
         raise CommandFailure(f"{key!r} is not a limit; known are {', '.join(KEYS)}", ExitCode.USAGE)
+
+
+def _ensure_limits_of(entity: Iterable[EntityPart], keys: Iterable[str]) -> None:
+    """Raise CommandFailure for a limit of addresses on a user or client id, and the reverse."""
+    is_address = any(kind == "ip" for kind, _ in entity)
+    for key in keys:
+        if (key == _OF_ADDRESSES) != is_address:
+            owner = "users and client ids, not of addresses" if is_address else "addresses: give --ip or --ip-defaults"
+            raise CommandFailure(f"{key} is a limit of {owner}", ExitCode.USAGE)
 
 
 def _alter(entity: Sequence[EntityPart], ops: Sequence[QuotaOp], bootstrap: str, timeout_s: float) -> None:

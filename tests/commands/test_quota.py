@@ -52,7 +52,17 @@ def test_quotas_are_set_listed_and_deleted(daemon: Daemon) -> None:
         (("set", "request_percentage=all", "--user", "u"), 2, "'all' is not a number"),
         (("set", "request_percentage=5", "--user", "u", "--user-defaults"), 2, "give --user or --user-defaults"),
         (("set", "producer_byte_rate=1.5", "--user", "u"), 1, "cannot be a fractional value. (INVALID_REQUEST)"),
-        (("set", "request_percentage=5", "--ip", "10.0.0.1"), 1, "Invalid configuration key request_percentage"),
+        (("set", "producer_byte_rate", "--user", "u"), 2, "producer_byte_rate has no value: write producer_byte_rate="),
+        (
+            ("set", "request_percentage=5", "--ip", "10.0.0.1"),
+            2,
+            "is a limit of users and client ids, not of addresses",
+        ),
+        (
+            ("set", "connection_creation_rate=5", "--user", "u"),
+            2,
+            "is a limit of addresses: give --ip or --ip-defaults",
+        ),
     ],
 )
 def test_an_impossible_limit_is_refused(daemon: Daemon, arguments: tuple[str, ...], code: int, sentence: str) -> None:
