@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from barnabas.broker.authorization.authorizer import Authorizer
 
 NAMES_MAX: Final = 10_000
-"""Remembered names per operation; beyond that the operation's memory is emptied, so that clients cannot fill it."""
+"""Remembered names per operation. Further names are decided at each use, so that a client cannot fill the memory.
+
+The memory is not emptied when it is full: a request with more names than this would decide about all of them again.
+"""
 
 
 class _Client:
@@ -55,16 +58,19 @@ class _Decisions(dict[str, bool]):
         self._api = api
 
     def __missing__(self, name: str) -> bool:
+        decision = self.decide(name)
         client = self._client
-        decision = client.decide(self._operation, self._resource, name)
-        if client.audits_grants:  # remember nothing: each use is a line of the audit log
-            if decision.allowed and self._api is not None:
-                client.audit(decision, self._operation, self._resource, name, self._api)
-            return decision.allowed
-        if len(self) >= NAMES_MAX:
-            self.clear()
-        self[name] = decision.allowed
+        is_audited = client.audits_grants and decision.allowed and self._api is not None
+        if is_audited and client.authorizer.admits_audit_line():
+            client.audit(decision, self._operation, self._resource, name, self._api)
         return decision.allowed
+
+    def decide(self, name: str) -> Decision:
+        """Decide about a name that is not remembered. With grants in the audit log nothing is: each use is a line."""
+        decision = self._client.decide(self._operation, self._resource, name)
+        if len(self) < NAMES_MAX and not self._client.audits_grants:
+            self[name] = decision.allowed
+        return decision
 
 
 class CachedAccess:
@@ -107,10 +113,15 @@ class CachedAccess:
         decisions = self._others.get(key)
         if decisions is None:
             decisions = self._others[key] = _Decisions(self._client, operation, resource)
-        allowed = decisions[name]
+        decision = None
+        allowed = decisions.get(name)
+        if allowed is None:
+            decision = decisions.decide(name)
+            allowed = decision.allowed
         client = self._client
-        if client.audits_grants if allowed else log_denied:
-            client.audit(client.decide(operation, resource, name), operation, resource, name, api)
+        # The rule of a remembered decision is only found for a line that is written: a request may have 50,000 names.
+        if (client.audits_grants if allowed else log_denied) and client.authorizer.admits_audit_line():
+            client.audit(decision or client.decide(operation, resource, name), operation, resource, name, api)
         return allowed
 
     def allows_any(self, operation: Operation, resource: ResourceType) -> bool:
@@ -138,9 +149,8 @@ class CachedAccess:
                 super_users=authorizer.super_users,
                 default=authorizer.default,
             )
-            if len(self._bits) >= NAMES_MAX:
-                self._bits.clear()
-            self._bits[key] = bits
+            if len(self._bits) < NAMES_MAX:
+                self._bits[key] = bits
         return bits
 
     def forget(self) -> None:

@@ -66,19 +66,21 @@ class AuditLog:
         self._written = 0
         self._suppressed = 0
 
-    def record(self, action: Action, decision: Decision, api: ApiKey | None) -> None:
-        """Write one decision, or count it if the second has had its share."""
-        if decision.allowed and not self.grants:
-            return
+    def admit(self) -> bool:
+        """Return whether one more line may be written in this second; if not, it is counted as suppressed."""
         now_ms = self._wall_ms()
         if now_ms // 1000 != self._second:
             self._second, self._written = now_ms // 1000, 0
             self._write_suppressed(now_ms)
         if self._written >= self._max_per_second:
             self._suppressed += 1
-            return
+            return False
         self._written += 1
-        self._sink.write(json.dumps(_entry(now_ms, action, decision, api)))
+        return True
+
+    def record(self, action: Action, decision: Decision, api: ApiKey | None) -> None:
+        """Write one decision that `admit` has returned True for."""
+        self._sink.write(json.dumps(_entry(self._wall_ms(), action, decision, api)))
 
     def close(self) -> None:
         """Write the count of suppressed lines, and close the sink."""

@@ -53,8 +53,12 @@ class Authorizer:
         """Decide about an action without a cache."""
         return decide(self.index, action, super_users=self.super_users, default=self.default)
 
+    def admits_audit_line(self) -> bool:
+        """Return whether the audit log takes one more line now; a line beyond its limit is counted there."""
+        return self._audit is not None and self._audit.admit()
+
     def audit(self, action: Action, decision: Decision, api: ApiKey | None) -> None:
-        """Write a decision to the audit log."""
+        """Write a decision to the audit log, after `admits_audit_line` has returned True for it."""
         if self._audit is not None:
             self._audit.record(action, decision, api)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.handlers.authorization import denial, is_allowed
+from barnabas.broker.handlers.authorization import denial, denied_names
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.groups.find_coordinator import (
@@ -41,19 +41,17 @@ class FindCoordinatorHandler:
             return FindCoordinatorResponse([self._refuse(key, request.key_type) for key in request.keys])
         node = self._addresses.address_for(session)
         kind = ResourceType.GROUP if request.key_type == GROUP_KEY else ResourceType.TRANSACTIONAL_ID
-        return FindCoordinatorResponse(
-            [
-                CoordinatorResult(key, node_id=node.node_id, host=node.host, port=node.port)
-                if is_allowed(session, Operation.DESCRIBE, kind, key, ApiKey.FIND_COORDINATOR)
-                else self._deny(key, kind)
-                for key in request.keys
-            ]
-        )
-
-    def _deny(self, key: str, kind: ResourceType) -> CoordinatorResult:
+        denied = denied_names(session, Operation.DESCRIBE, kind, request.keys, ApiKey.FIND_COORDINATOR)
         error = denial(kind)
-        self._probe.count_error(error.code.name.lower())
-        return CoordinatorResult(key, error.code, error.message)
+        code, message, label = error.code, error.message, error.code.name.lower()
+        results = []
+        for key in request.keys:
+            if key in denied:
+                self._probe.count_error(label)
+                results.append(CoordinatorResult(key, code, message))
+            else:
+                results.append(CoordinatorResult(key, node_id=node.node_id, host=node.host, port=node.port))
+        return FindCoordinatorResponse(results)
 
     def _refuse(self, key: str, key_type: int) -> CoordinatorResult:
         code = ErrorCode.INVALID_REQUEST

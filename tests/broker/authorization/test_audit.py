@@ -12,6 +12,7 @@ import pytest
 from barnabas.broker.authorization.audit import AuditLog, LoggerSink
 from barnabas.broker.authorization.audit_file import AuditFile
 from barnabas.broker.authorization.authorizer import STANDARD_AUTHORIZER, Authorizer
+from barnabas.broker.authorization.rules import Action, Decision
 from barnabas.broker.printable import MAX_CHARACTERS
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.security.acls import Acl
@@ -101,6 +102,32 @@ def test_lines_above_the_rate_are_counted() -> None:
     authorizer.close()
     assert lines.entries[-2]["count"] == 3
     assert lines.entries[-1] == {"closed": True}
+
+
+def test_a_denial_is_decided_once_and_a_remembered_one_only_for_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("barnabas.broker.authorization.access.NAMES_MAX", 3)
+    decided: list[str] = []
+    lines = Lines()
+    authorizer = audited(lines, max_per_second=4)
+    decide = authorizer.decide
+
+    def decide_and_note(action: Action) -> Decision:
+        decided.append(action.name)
+        return decide(action)
+
+    monkeypatch.setattr(authorizer, "decide", decide_and_note)
+    access = authorizer.access_for("User:bob", "10.0.0.7")
+
+    def deny(*names: str) -> list[str]:
+        decided.clear()
+        for name in names:
+            assert not access.allows(Operation.READ, TOPIC, name, api=ApiKey.FETCH)
+        return list(decided)
+
+    assert deny("a", "b", "c") == ["a", "b", "c"]
+    assert deny("a", "b") == ["a"]  # the fourth and last line of this second
+    assert deny("d", "e", "a", "b", "c", "d") == ["d", "e", "d"]  # names beyond the limit leave the others remembered
+    assert [each["name"] for each in lines.entries] == ["a", "b", "c", "a"]
 
 
 def test_a_full_file_is_renamed_and_no_line_is_lost(tmp_path: Path) -> None:
