@@ -17,11 +17,16 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from barnabas.config.bounded_file import read_regular_file
 from barnabas.config.errors import ConfigError
 from barnabas.config.properties_file import BadLineError, decode, parse_properties
 from barnabas.config.value import Setting
 
 PREFIX: Final = "config.providers."
+
+_FILE_BYTES_MAX: Final = 1024 * 1024
+"""Size limit of a provider's file: clients may alter references, and a wrong path must not fill the memory."""
+
 _REFERENCE: Final = re.compile(r"\$\{([^}]*?):(([^}]*?):)?([^}]*?)\}")
 _PACKAGE: Final = "org.apache.kafka.common.config.provider."
 
@@ -137,7 +142,7 @@ def _from_environment(prefix: str, pattern: Setting | None, environ: Mapping[str
 
 def _from_file(path: Path, key: str, files: set[Path]) -> str | None:
     try:
-        entries = parse_properties(decode(path.read_bytes()))
+        entries = parse_properties(decode(read_regular_file(path, _FILE_BYTES_MAX)))
     except BadLineError as error:
         raise _RefusedError(f"cannot be read: line {error.line}: {error}") from None
     files.add(path)
@@ -149,7 +154,7 @@ def _from_directory(path: Path, key: str, files: set[Path]) -> str | None:
     if "/" in key or key in ("", ".", "..") or not (path / key).is_file():
         return None
     files.add(path / key)
-    return decode((path / key).read_bytes())
+    return decode(read_regular_file(path / key, _FILE_BYTES_MAX))
 
 
 def _allowed_paths(prefix: str, allowed: Setting | None) -> Sequence[Path] | None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from barnabas.config.bounded_file import read_regular_file
 from barnabas.transport.errors import TlsConfigError
 from barnabas.transport.settings import PEM, PKCS12
 
@@ -117,13 +118,9 @@ def _location(path: Path | None) -> Path:
 
 def _read(path: Path, name: str) -> bytes:
     try:
-        with path.open("rb") as file:
-            data = file.read(_STORE_BYTES_MAX + 1)
+        return read_regular_file(path, _STORE_BYTES_MAX)
     except OSError as error:
         raise TlsConfigError(f"{name}: cannot read {path}: {error.strerror}") from error
-    if len(data) > _STORE_BYTES_MAX:
-        raise TlsConfigError(f"{name}: {path} is larger than {_STORE_BYTES_MAX} bytes, so it is not a key store")
-    return data
 
 
 def _refuse_other_formats(data: bytes, path: Path, prefix: str) -> None:

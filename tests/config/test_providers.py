@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -147,6 +148,24 @@ def test_what_cannot_be_resolved_is_refused(settings: tuple[str, ...], end: str)
         configured(*settings)
 
     assert str(caught.value).endswith(end)
+
+
+def test_a_reference_reads_only_a_regular_file_of_at_most_a_mebibyte(tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo, 0o600)
+    large = tmp_path / "large"
+    large.write_bytes(b"#" * (1024 * 1024 + 1))
+
+    def refusal(reference: str) -> str:
+        with pytest.raises(ConfigError) as caught:
+            configured(f"ssl.key.password={reference}")
+        return str(caught.value).partition("} ")[2]
+
+    assert refusal(f"${{file:{fifo}:key}}") == "cannot be read: Not a regular file"
+    assert refusal("${file:/dev/zero:key}") == "cannot be read: Not a regular file"
+    assert refusal(f"${{file:{large}:key}}") == "cannot be read: Larger than 1048576 bytes"
+    assert refusal(f"${{dir:{tmp_path}:large}}") == "cannot be read: Larger than 1048576 bytes"
+    assert refusal(f"${{dir:{tmp_path}:fifo}}") == "has no value"
 
 
 def test_a_bad_value_is_refused_by_its_reference_and_not_shown() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -119,6 +120,37 @@ def test_refusals_of_files_say_what_to_do(
         server_context(settings({"ssl.keystore.location": str(path)} | values))
     assert text in str(refused.value)
     assert str(path) in str(refused.value) or "password is not" in text
+
+
+@pytest.mark.parametrize("kind", ["fifo", "device", "directory", "large"])
+def test_only_regular_files_of_limited_size_are_read_as_stores(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "store"
+    problem = "Not a regular file"
+    if kind == "fifo":
+        os.mkfifo(path, 0o600)
+    elif kind == "device":
+        path = Path("/dev/zero")
+    elif kind == "directory":
+        path.mkdir()
+        problem = "Is a directory"
+    else:
+        with path.open("wb") as file:
+            file.truncate(16 * 1024 * 1024 + 1)
+        problem = "Larger than 16777216 bytes"
+    for name in ("ssl.keystore", "ssl.truststore"):
+        values = {f"{name}.type": "PEM", f"{name}.location": str(path)}
+        with pytest.raises(TlsConfigError) as refused:
+            load_store(name, settings(values))
+        assert str(refused.value) == f"{name}.location: cannot read {path}: {problem}"
+
+
+def load_store(name: str, tls: TlsSettings) -> None:
+    if name == "ssl.keystore":
+        assert tls.keystore is not None
+        load_key(tls.keystore)
+    else:
+        assert tls.truststore is not None
+        load_trust(tls.truststore)
 
 
 def test_a_wrong_or_missing_key_password_is_said_without_it(
