@@ -8,21 +8,26 @@ from typing import TYPE_CHECKING, Any
 from barnabas.commands.config_entries import entry_json, is_topics_own
 from barnabas.commands.output import print_line, print_table
 from barnabas.commands.topic.partition_offsets import earliest_and_latest
-from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from barnabas.clients.admin.admin import Admin
     from barnabas.clients.admin.log_dirs import ReplicaDescription
+    from barnabas.protocol.messages.cluster.configs import ConfigEntry
 
 
 async def description_of(admin: Admin, name: str, all_configs: bool) -> dict[str, Any]:
-    """Return the topic as JSON. Raises what the admin raises."""
+    """Return the topic as JSON. Raises what the admin raises.
+
+    `configs` is None for a client without DESCRIBE_CONFIGS on the topic. Cleaning states need DESCRIBE on the cluster;
+    without it they are None.
+    """
     found = await admin.describe_topic(name)
     usable = [entry.partition for entry in found.partitions if entry.error is ErrorCode.NONE and entry.leader >= 0]
     offsets = await earliest_and_latest(admin, name, usable)
-    configs = await admin.describe_configs(topic=name)
-    is_compacted = any(entry.name == "cleanup.policy" and "compact" in (entry.value or "") for entry in configs)
+    configs = await _configs(admin, name)
+    is_compacted = any(entry.name == "cleanup.policy" and "compact" in (entry.value or "") for entry in configs or ())
     cleaning = await _cleaning(admin, name, usable) if is_compacted else {}
     partitions = []
     for entry in found.partitions:
@@ -42,7 +47,9 @@ async def description_of(admin: Admin, name: str, all_configs: bool) -> dict[str
         "topic": found.name,
         "topic_id": found.topic_id,
         "partitions": partitions,
-        "configs": [entry_json(entry) for entry in configs if all_configs or is_topics_own(entry)],
+        "configs": None
+        if configs is None
+        else [entry_json(entry) for entry in configs if all_configs or is_topics_own(entry)],
     }
 
 
@@ -61,7 +68,9 @@ def print_description(description: dict[str, Any], *, is_first: bool) -> None:
         keys.append("error")
     print_table(columns, [[entry[key] for key in keys] for entry in description["partitions"]])
     print_line("")
-    if description["configs"]:
+    if description["configs"] is None:
+        print_line("properties are not shown: they need DESCRIBE_CONFIGS on the topic, which this client does not have")
+    elif description["configs"]:
         print_table(
             ("property", "value", "from"),
             [(entry["name"], entry["value"], entry["source"]) for entry in description["configs"]],
@@ -70,9 +79,23 @@ def print_description(description: dict[str, Any], *, is_first: bool) -> None:
         print_line("all properties are the broker's (--all-configs shows them)")
 
 
+async def _configs(admin: Admin, name: str) -> list[ConfigEntry] | None:
+    try:
+        return await admin.describe_configs(topic=name)
+    except BrokerError as error:
+        if error.code is not ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+            raise
+        return None
+
+
 async def _cleaning(admin: Admin, name: str, partitions: Sequence[int]) -> dict[int, ReplicaDescription]:
     """Each partition's log of a compacted topic, with its cleaning state; copies that moves fill are left out."""
-    directories = await admin.describe_log_dirs([TopicPartition(name, number) for number in partitions])
+    try:
+        directories = await admin.describe_log_dirs([TopicPartition(name, number) for number in partitions])
+    except BrokerError as error:
+        if error.code is not ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+            raise
+        return {}
     return {
         replica.topic_partition.partition: replica
         for directory in directories
