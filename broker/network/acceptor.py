@@ -14,11 +14,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.network.session import java_host_address
+from barnabas.broker.repeated_warnings import Event
 
 if TYPE_CHECKING:
     from barnabas.broker.network.connection_quotas import ConnectionQuotas
     from barnabas.broker.probes import ConnectionProbe
     from barnabas.broker.quotas.connection_rates import ConnectionRates
+    from barnabas.broker.repeated_warnings import RepeatedWarnings
 
 logger = logging.getLogger(__name__)
 
@@ -45,6 +47,7 @@ class Acceptor:
         quotas: ConnectionQuotas,
         rates: ConnectionRates,
         probe: ConnectionProbe,
+        warnings: RepeatedWarnings,
         new_protocol: Callable[[str], asyncio.BaseProtocol],
     ) -> None:
         """`new_protocol` gets the peer's address as Java prints it; the protocol calls `quotas.closed` at its end."""
@@ -56,6 +59,7 @@ class Acceptor:
         self._held: dict[socket.socket, asyncio.TimerHandle] = {}
         """Accepted connections above a rate, which wait unread for their end, or for their listener."""
         self._probe = probe
+        self._warnings = warnings
         self._new_protocol = new_protocol
         self._connecting: set[asyncio.Task[None]] = set()
         self._resume: asyncio.TimerHandle | None = None
@@ -114,7 +118,14 @@ class Acceptor:
         if refusal is not None:
             accepted.close()
             self._probe.count_refused(refusal.reason)
-            logger.warning("refusing the connection of %s:%d: %s", address[0], address[1], refusal.text)
+            self._warnings.warn(
+                logger,
+                Event(host, "a connection was refused", f" listener={self._listener} reason={refusal.reason}"),
+                "refusing the connection of %s:%d: %s",
+                address[0],
+                address[1],
+                refusal.text,
+            )
             return
         seconds = self._rates.wait_of_address(host)
         if seconds > 0:

@@ -91,6 +91,7 @@ class ClientListeners:
                 self._connections.quotas,
                 self._rates,
                 self._probes.connections,
+                self._connections.warnings,
                 factories[listener.name],
             )
             acceptor.start(backlog)

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Final, cast
 from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.network.response_frame import CloseConnection
 from barnabas.broker.network.response_sender import ResponseSender
+from barnabas.broker.repeated_warnings import Event
 from barnabas.protocol.framing import REQUEST_LIMIT, SIZE_PREFIX, FrameError, frame_size
 
 if TYPE_CHECKING:
@@ -255,10 +256,11 @@ class Connection(asyncio.BufferedProtocol):
             self._work_off_frames()
         except (FrameError, CloseConnection) as error:
             gate = self._gate
+            reason = "refused" if isinstance(error, CloseConnection) else "bad_frame"
             if gate is None or not isinstance(error, FrameError) or not gate.broken_frame(error):
-                logger.warning("closing the connection of %s: %s", self.session, error)
+                self._warn(reason, error)
             self._sender.flush()
-            self.abort("refused" if isinstance(error, CloseConnection) else "bad_frame")
+            self.abort(reason)
         except Exception:
             logger.exception("a bug in the connection of %s, which is closed", self.session)
             self.abort("internal_error")
@@ -324,7 +326,7 @@ class Connection(asyncio.BufferedProtocol):
     def _send_deferred(self, answer: ResponseFrame | CloseConnection | None) -> None:
         self._pending = None
         if isinstance(answer, CloseConnection):
-            logger.warning("closing the connection of %s: %s", self.session, answer)
+            self._warn("refused", answer)
             self.abort("refused")
             return
         self._send(answer)
@@ -353,8 +355,13 @@ class Connection(asyncio.BufferedProtocol):
         if isinstance(error, ConnectionError):
             self.abort("connection_reset")
             return
-        logger.warning("closing the connection of %s: an answer could not be sent: %s", self.session, error)
+        self._warn("answer_failed", f"an answer could not be sent: {error}")
         self.abort("answer_failed")
+
+    def _warn(self, reason: str, text: object) -> None:
+        """Log why the broker closes the connection; `reason` as in `close`."""
+        event = Event(self.session.host, "a connection was closed", f" reason={reason}")
+        self._registry.warnings.warn(logger, event, "closing the connection of %s: %s", self.session, text)
 
     # --- the buffer
 

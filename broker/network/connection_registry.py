@@ -10,6 +10,8 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol
 
+from barnabas.broker.repeated_warnings import RepeatedWarnings
+
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
@@ -91,6 +93,8 @@ class ConnectionRegistry:
         self.probe = probe
         self.max_frame_bytes = max_frame_bytes
         self.turn_seconds = TURN_SECONDS
+        self.warnings = RepeatedWarnings(loop)
+        """About connections that the broker refuses or closes."""
         self.bind_access: Callable[[Session], None] = _without_authorizer if bind_access is None else bind_access
         """Sets `session.access` by the session's principal and host: call it whenever the principal changes."""
         self.quotas = quotas

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.network.response_frame import CloseConnection, ResponseFrame
+from barnabas.broker.repeated_warnings import Event, RepeatedWarnings
 from barnabas.protocol.dialects import DIALECTS
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.framing import FrameError
@@ -69,6 +70,7 @@ class Dispatcher:
         }
         self._unknown = probes.api(UNKNOWN_LABEL)
         self._loop = loop
+        self._warnings = RepeatedWarnings(loop)
         self._tasks: set[asyncio.Task[None]] = set()
 
     def serve(self, session: Session, frame: memoryview) -> ResponseFrame | Deferred[LateResponse] | None:
@@ -111,8 +113,8 @@ class Dispatcher:
         except (CloseConnection, FrameError):
             raise
         except Exception as error:  # noqa: BLE001 - a bug in a handler must not affect other connections
-            return _PendingRequest(dialect, header, request, session, probe, started).refuse(error)
-        pending = _PendingRequest(dialect, header, request, session, probe, started)
+            return _PendingRequest(dialect, header, request, session, probe, started, self._warnings).refuse(error)
+        pending = _PendingRequest(dialect, header, request, session, probe, started, self._warnings)
         return pending.respond_later(response) if kind is Deferred else self._run_in_task(pending, response)
 
     def _serve_repeated(
@@ -143,7 +145,7 @@ class Dispatcher:
         except Exception as error:  # noqa: BLE001 - as above
             response = error
         header = shape.header(correlation_id)
-        pending = _PendingRequest(DIALECTS[frame[0]], header, shape.request, session, probe, started)
+        pending = _PendingRequest(DIALECTS[frame[0]], header, shape.request, session, probe, started, self._warnings)
         return pending.refuse(response) if isinstance(response, Exception) else pending.respond_later(response)
 
     def _refuse_unknown(self, dialect: Dialect, session: Session, header: Header) -> ResponseFrame:
@@ -152,7 +154,14 @@ class Dispatcher:
         if session.quota is not None:
             session.quota.finish(header.api, is_answered=True)  # this response has no throttle time
         if header.api != ApiKey.API_VERSIONS:  # newer clients try their own version of ApiVersions first
-            logger.warning("api %d version %d requested by %s is not served", header.api, header.version, session)
+            self._warnings.warn(
+                logger,
+                Event(session.host, "an API or version that is not served was requested"),
+                "api %d version %d requested by %s is not served",
+                header.api,
+                header.version,
+                session,
+            )
         return response_frame
 
     def _run_in_task(self, pending: _PendingRequest, work: Coroutine[Any, Any, Any]) -> Deferred[LateResponse]:
@@ -204,10 +213,17 @@ def _with_throttle(dialect: Dialect, header: Header, response_frame: ResponseFra
 class _PendingRequest:
     """A request whose response is not encoded yet: what the encoding needs, and when the request arrived."""
 
-    __slots__ = ("dialect", "header", "probe", "quota", "request", "session", "started")
+    __slots__ = ("dialect", "header", "probe", "quota", "request", "session", "started", "warnings")
 
     def __init__(
-        self, dialect: Dialect, header: Header, request: Any, session: Session, probe: ApiProbe, started: float
+        self,
+        dialect: Dialect,
+        header: Header,
+        request: Any,
+        session: Session,
+        probe: ApiProbe,
+        started: float,
+        warnings: RepeatedWarnings,
     ) -> None:
         self.dialect = dialect
         self.header = header
@@ -216,6 +232,7 @@ class _PendingRequest:
         self.quota = session.quota
         self.probe = probe
         self.started = started
+        self.warnings = warnings
 
     def respond(self, response: Any) -> LateResponse:
         """Return the frame of a late response, or of the exception that replaced it; None stays None.
@@ -262,7 +279,14 @@ class _PendingRequest:
         if isinstance(error, BrokerError):
             code, message = error.code, error.message
             if self.request is None:
-                logger.warning("a request of api %d from %s is refused: %s", header.api, self.session, error)
+                self.warnings.warn(
+                    logger,
+                    Event(self.session.host, "a request that does not decode was refused"),
+                    "a request of api %d from %s is refused: %s",
+                    header.api,
+                    self.session,
+                    error,
+                )
         else:
             code, message = ErrorCode.UNKNOWN_SERVER_ERROR, "an error inside the broker; its log says more"
             logger.error("a bug in the handler of api %d, request of %s", header.api, self.session, exc_info=error)

@@ -8,7 +8,7 @@ import pytest
 
 from barnabas.protocol.records import Codec, RecordBatchBuilder
 from tests.support.daemon import Daemon, start_daemon
-from tests.support.wire import WireClient
+from tests.support.wire import WireClient, new_host
 
 Batch = Callable[..., bytearray]
 
@@ -23,7 +23,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 @pytest.fixture
 def wire(daemon: Daemon) -> Iterator[WireClient]:
     """Connect to the module's broker."""
-    with WireClient(daemon.host, daemon.port) as client:
+    with WireClient(daemon.host, daemon.port, new_host()) as client:
         yield client
 
 

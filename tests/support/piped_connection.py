@@ -6,6 +6,7 @@ import asyncio
 import math
 import struct
 from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -15,6 +16,7 @@ from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.network.response_frame import ResponseFrame
 from barnabas.broker.network.session import Session
 from barnabas.broker.probes import ConnectionProbe
+from barnabas.broker.repeated_warnings import RepeatedWarnings
 from barnabas.config.listeners import Listener
 
 
@@ -86,6 +88,9 @@ class Clock:
 
         return SimpleNamespace(cancel=cancel)
 
+    def call_later(self, delay: float, callback: Callable[..., None], *args: Any) -> SimpleNamespace:
+        return self.call_at(self.now + delay, partial(callback, *args))
+
     def call_soon(self, callback: Callable[[], None]) -> SimpleNamespace:
         self.ready.append(callback)
 
@@ -132,6 +137,7 @@ class Harness:
             probe=self.probe,
             max_frame_bytes=64 << 20,
             turn_seconds=turn_seconds,
+            warnings=RepeatedWarnings(cast("asyncio.AbstractEventLoop", self.clock)),
             opened=lambda connection: None,
             closed=lambda connection: None,
             bind_access=lambda session: None,

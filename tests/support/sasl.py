@@ -17,6 +17,7 @@ from barnabas.broker.network.connection_registry import ConnectionRegistry
 from barnabas.broker.network.dispatch import Dispatcher
 from barnabas.broker.network.session import Session
 from barnabas.broker.probes import BrokerProbes
+from barnabas.broker.repeated_warnings import RepeatedWarnings
 from barnabas.broker.security.sasl.failure_log import FailureLog
 from barnabas.broker.security.sasl.gate import SaslGate
 from barnabas.broker.security.sasl.listener import SaslListener
@@ -137,6 +138,7 @@ class GatedListener:
                 max_frame_bytes=64 << 20,
                 bind_access=lambda session: None,
                 turn_seconds=1.0,
+                warnings=RepeatedWarnings(self.loop),
                 opened=lambda connection: None,
                 closed=lambda connection: None,
             ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import socket
 from types import TracebackType
 from typing import Any
@@ -21,12 +22,21 @@ from barnabas.protocol.native import codec
 
 TIMEOUT_S = 10.0
 
+_hosts = itertools.count(1)
+
+
+def new_host() -> str:
+    """Return a loopback address that no client has had: the broker logs few repeated warnings of one host."""
+    number = next(_hosts)
+    return f"127.1.{number >> 8}.{number & 0xFF}"
+
 
 class WireClient:
     """One connection. `call` sends a request and reads its response; `send` and `receive` do one half each."""
 
-    def __init__(self, host: str, port: int) -> None:
-        self.socket = socket.create_connection((host, port), timeout=TIMEOUT_S)
+    def __init__(self, host: str, port: int, source: str = "") -> None:
+        """`source` is the client's address, of this machine; "": the system's choice."""
+        self.socket = socket.create_connection((host, port), timeout=TIMEOUT_S, source_address=(source, 0))
         self.correlation_id = 0
 
     def __enter__(self) -> WireClient:

@@ -1,6 +1,7 @@
 """State machine of one authentication: a client's frames in, answers and the verdict out. No I/O, no timers.
 
-    START         ApiVersions (again while its version or client name is refused), then SaslHandshake
+    START         ApiVersions (again while its version or, in Kafka's protocol, its client name is refused), then
+                  SaslHandshake
     HANDSHAKE     SaslHandshake only: ApiVersions was answered
     EXCHANGE      the mechanism's messages: SaslAuthenticate requests, or bare frames after a SaslHandshake of version 0
     WRONG_MECHANISM  a re-authentication with another mechanism: refused at its next frame
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from barnabas.broker.network.response_frame import ResponseFrame
 from barnabas.protocol.dialects import DIALECTS
 from barnabas.protocol.errors import BrokerError, ErrorCode
-from barnabas.protocol.framing import KAFKA_MAGIC, FrameError
+from barnabas.protocol.framing import KAFKA_MAGIC, NATIVE_MAGIC, FrameError
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.security.sasl import SaslAuthenticateResponse, SaslHandshakeResponse
 from barnabas.protocol.sasl.exchange import Challenge, Failure, Step, Success, Work
@@ -175,8 +176,13 @@ class Conversation:
             return self._handshake(dialect, header, is_bare=frame[0] == KAFKA_MAGIC and header.version == 0)
         if header.api != ApiKey.API_VERSIONS or self._state is not _State.START:
             return self._refuse(NOT_SASL if self._frames == 1 else "another request than SaslHandshake")
-        if _is_well_formed(dialect, header):
-            self._state = _State.HANDSHAKE
+        if dialect.is_supported(header):
+            try:
+                dialect.decode_body(header)
+                self._state = _State.HANDSHAKE
+            except BrokerError as error:
+                if frame[0] == NATIVE_MAGIC:
+                    return self._refuse("a malformed frame", detail=str(error))
         return Reply(self._answer_versions(session, frame))
 
     def _handshake(self, dialect: Dialect, header: Header, *, is_bare: bool) -> Outcome:
@@ -276,14 +282,3 @@ class Conversation:
     ) -> Refused:
         self._state = _State.END
         return Refused(reason, frame, self._mechanism, user, detail, is_delayed)
-
-
-def _is_well_formed(dialect: Dialect, header: Header) -> bool:
-    """Return whether an ApiVersions request will be answered without an error."""
-    if not dialect.is_supported(header):
-        return False
-    try:
-        dialect.decode_body(header)
-    except BrokerError:
-        return False
-    return True

@@ -14,6 +14,7 @@ from barnabas.protocol.kafka.apis import KAFKA_APIS
 from barnabas.protocol.messages.api_key import ApiKey
 from tests.support.daemon import Daemon, start_daemon
 from tests.support.kafka.kafka_wire import KafkaWire, answer_of, framed, message_type, metadata_request
+from tests.support.wire import new_host
 
 TABLE = [
     (int(api.key), api.lowest if api.advertised_from is None else api.advertised_from, api.highest)
@@ -23,7 +24,7 @@ TABLE = [
 
 @pytest.fixture
 def kafka(daemon: Daemon) -> Iterator[KafkaWire]:
-    with KafkaWire(daemon.host, daemon.port) as client:
+    with KafkaWire(daemon.host, daemon.port, new_host()) as client:
         yield client
 
 

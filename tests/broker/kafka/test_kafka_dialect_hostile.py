@@ -28,6 +28,7 @@ from tests.support.kafka.kafka_wire import (
     request_frame,
     schema,
 )
+from tests.support.wire import new_host
 
 FRAMES = 1200
 MIB = 1 << 20
@@ -117,7 +118,7 @@ def test_a_produce_of_millions_of_empty_partitions_is_refused_and_takes_no_memor
     body = struct.pack(">hhii", -1, 1, 0, 1) + b"\x00\x01t" + struct.pack(">i", count) + bytes(8 * count)
     data = framed(struct.pack(">hhih", ApiKey.PRODUCE, 3, 1, -1) + body)
     before = resident_bytes(daemon.pid)
-    with KafkaWire(daemon.host, daemon.port) as client:
+    with KafkaWire(daemon.host, daemon.port, new_host()) as client:
         client.socket.sendall(data)
         assert client.is_closed_by_broker()
     assert "more than 50000 topics and partitions in one request" in daemon.log
@@ -127,21 +128,21 @@ def test_a_produce_of_millions_of_empty_partitions_is_refused_and_takes_no_memor
 @pytest.mark.parametrize("api", [api for api in KAFKA_APIS if api.key != ApiKey.PRODUCE], ids=lambda api: api.key.label)
 def test_a_large_request_of_an_api_without_records_is_refused_before_it_is_decoded(daemon: Daemon, api: Any) -> None:
     header = struct.pack(">hhih", api.key, api.highest, 1, -1) + b"\x00" * (api.highest >= api.flexible_from)
-    with KafkaWire(daemon.host, daemon.port) as client:
+    with KafkaWire(daemon.host, daemon.port, new_host()) as client:
         client.socket.sendall(framed(header + bytes(api.max_body_bytes + 1)))
         assert client.is_closed_by_broker()
     assert f"a {api.key.label} request of {api.max_body_bytes + 1} bytes is above" in daemon.log
 
 
 def test_more_topics_in_one_request_than_a_broker_can_have_close_its_connection(daemon: Daemon) -> None:
-    with KafkaWire(daemon.host, daemon.port) as client:
+    with KafkaWire(daemon.host, daemon.port, new_host()) as client:
         client.send(metadata_request(4, *[""] * 60_000))
         assert client.is_closed_by_broker()
     assert "more than 50000 array items in one request" in daemon.log
 
 
 def test_a_topic_that_is_named_many_times_is_answered_once(daemon: Daemon) -> None:
-    with KafkaWire(daemon.host, daemon.port) as client:
+    with KafkaWire(daemon.host, daemon.port, new_host()) as client:
         topic_id = client.topic_id("named")
         client.send(metadata_request(4, *["named"] * 40_000))
         assert [each.name for each in client.receive("metadata", 4).topics] == ["named"]
@@ -152,7 +153,7 @@ def test_a_topic_that_is_named_many_times_is_answered_once(daemon: Daemon) -> No
 
 
 def test_a_frame_above_socket_request_max_bytes_closes_only_its_connection(daemon: Daemon) -> None:
-    with KafkaWire(daemon.host, daemon.port) as neighbour, KafkaWire(daemon.host, daemon.port) as client:
+    with KafkaWire(daemon.host, daemon.port) as neighbour, KafkaWire(daemon.host, daemon.port, new_host()) as client:
         client.socket.sendall(struct.pack(">ihhih", 0x7FFFFFFF, 0, 7, 1, -1))
         assert client.is_closed_by_broker()
         assert "is above socket.request.max.bytes" in daemon.log
@@ -163,7 +164,7 @@ def test_a_client_that_goes_during_a_long_poll_disturbs_nobody(daemon: Daemon, b
     with KafkaWire(daemon.host, daemon.port) as neighbour:
         neighbour.topic_id("gone")
         for _ in range(20):
-            with KafkaWire(daemon.host, daemon.port) as client:
+            with KafkaWire(daemon.host, daemon.port, new_host()) as client:
                 client.send(fetch_request(11, "gone", 0, max_wait_ms=60_000))
         assert neighbour.produce(7, "gone", batch()).error_code == 0
     assert "Traceback" not in daemon.log

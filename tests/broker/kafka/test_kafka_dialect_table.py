@@ -12,6 +12,7 @@ import pytest
 from barnabas.protocol.kafka.apis import KAFKA_APIS, ROUTES, KafkaApi
 from tests.support.daemon import Daemon
 from tests.support.kafka.kafka_wire import KafkaWire, framed
+from tests.support.wire import new_host
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "protocol.md"
 
@@ -26,7 +27,7 @@ def test_every_row_has_its_file_with_three_functions(api: KafkaApi) -> None:
 @pytest.mark.parametrize("api", KAFKA_APIS, ids=lambda api: api.key.label)
 def test_every_row_has_a_handler(daemon: Daemon, api: KafkaApi) -> None:
     header = struct.pack(">hhih", api.key, api.lowest, 1, -1) + b"\x00" * (api.lowest >= api.flexible_from)
-    with KafkaWire(daemon.host, daemon.port) as client:
+    with KafkaWire(daemon.host, daemon.port, new_host()) as client:
         client.socket.sendall(framed(header))
         try:
             client.receive_frame()

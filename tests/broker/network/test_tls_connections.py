@@ -23,6 +23,7 @@ from barnabas.broker.network.session import Session
 from barnabas.broker.network.tls_connections import TlsConnections
 from barnabas.broker.probes import BrokerProbes
 from barnabas.broker.quotas.connection_rates import ConnectionRates
+from barnabas.broker.repeated_warnings import RepeatedWarnings
 from barnabas.broker.security.sasl.failure_log import FailureLog
 from barnabas.config.listener_properties import ListenerProperties
 from barnabas.config.listeners import Listener
@@ -94,6 +95,7 @@ class Served:
             max_frame_bytes=1 << 20,
             turn_seconds=TURN_SECONDS,
             bind_access=lambda session: None,
+            warnings=RepeatedWarnings(loop),
             opened=lambda connection: None,
             closed=lambda connection: quotas.closed(connection.session.listener.name, connection.session.host),
         )
@@ -120,7 +122,9 @@ class Served:
         self.port: int = bound.getsockname()[1]
         unlimited = SimpleNamespace(wait_of_address=lambda host: 0.0, wait_of_listener=lambda listener: 0.0)
         rates = cast("ConnectionRates", unlimited)
-        self.acceptor = Acceptor(loop, "SSL", bound, quotas, rates, self.probes.connections, new_protocol)
+        self.acceptor = Acceptor(
+            loop, "SSL", bound, quotas, rates, self.probes.connections, RepeatedWarnings(loop), new_protocol
+        )
         self.acceptor.start(128)
 
     @staticmethod

@@ -140,8 +140,9 @@ def fetch_request(
 class KafkaWire:
     """One connection. `call` sends a request and reads its response; `send` and `receive` do one half each."""
 
-    def __init__(self, host: str, port: int) -> None:
-        self.socket = socket.create_connection((host, port), timeout=TIMEOUT_S)
+    def __init__(self, host: str, port: int, source: str = "") -> None:
+        """`source` is the client's address, of this machine; "": the system's choice."""
+        self.socket = socket.create_connection((host, port), timeout=TIMEOUT_S, source_address=(source, 0))
         self.correlation_id = 0
 
     def __enter__(self) -> Self:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from barnabas.broker.security.sasl.failure_log import MAX_KEYS, OTHERS, FailureLog
+from barnabas.broker.repeated_warnings import MAX_EVENTS, OTHERS
+from barnabas.broker.security.sasl.failure_log import FailureLog
 from tests.support.manual_loop import ManualLoop
 from tests.support.sasl import GatedListener
 
@@ -49,9 +50,9 @@ def test_many_hosts_get_few_lines(loop: ManualLoop, caplog: pytest.LogCaptureFix
     log = FailureLog(loop)
     for number in range(10_000):
         log.failed(f"host-{number}", "SECURE", "PLAIN", "wrong user or password")
-    assert len(caplog.records) == MAX_KEYS + 1
+    assert len(caplog.records) == MAX_EVENTS + 1
     loop.pass_time(30_000)
-    assert len(caplog.records) == MAX_KEYS + 2
+    assert len(caplog.records) == MAX_EVENTS + 2
     assert f"host={OTHERS}" in caplog.records[-1].getMessage()
 
 

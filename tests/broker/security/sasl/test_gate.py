@@ -14,6 +14,7 @@ from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.cluster.api_versions import ApiVersionsRequest
 from barnabas.protocol.messages.topics.metadata import MetadataRequest
 from barnabas.protocol.native import codec
+from barnabas.protocol.native.frame import pack_header
 from barnabas.protocol.sasl.scram_client import ScramClient
 from barnabas.protocol.sasl.scram_keys import SCRAM_SHA_256
 from tests.support.sasl import DELAY_SECONDS, MAX_RECEIVE_BYTES, GatedListener, GatedPeer
@@ -182,6 +183,17 @@ def test_api_versions_may_be_repeated_until_it_is_answered_well(peer: GatedPeer)
     assert versions(peer).error_code.value == 0
     assert versions(peer) is None
     assert peer.is_closed()
+
+
+def test_a_native_hello_that_does_not_decode_ends_the_authentication(
+    server: GatedListener, peer: GatedPeer, caplog: pytest.LogCaptureFixture
+) -> None:
+    peer.send(bytes(pack_header([ApiKey.API_VERSIONS, 0, 1, "test", {"client": 5}], 0)) * 2)
+    assert peer.is_closed()
+    assert not peer.received()
+    assert server.probes.authentications.failed == {("SECURE", "none"): 1}
+    (line,) = caplog.messages
+    assert "a malformed frame (" in line
 
 
 def test_no_request_is_served_before_authentication(server: GatedListener) -> None:
