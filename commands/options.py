@@ -123,13 +123,15 @@ def client_security() -> SecuritySettings:
 def client_properties() -> dict[str, str]:
     """Return the security properties of the running command, from `--command-config` and BARNABAS_* variables.
 
-    Raises UsageError for a file that is none of properties.
+    Raises UsageError for a file that is none of properties, and ClientConfigError for a misspelled name in it.
     """
+    from barnabas.clients.security.names import ensure_known
     from barnabas.clients.security.settings import NAMES
     from barnabas.config.environment import variable_of
 
     context = click.get_current_context(silent=True)
     entries = {} if context is None else _command_config(context)
+    ensure_known(entries, NAMES)
     properties = {name: value for name, value in entries.items() if name in NAMES}
     for name in NAMES:
         value = os.environ.get(variable_of(name))

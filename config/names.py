@@ -78,7 +78,7 @@ def unknown_property(name: str, origin: str) -> ConfigError:
     if name.startswith(LISTENER_PREFIX):
         nearest = _nearest_of_listener(name)
     else:
-        nearest = _nearest(name, [*BROKER_PROPERTIES, *unserved.UNSERVED_PROPERTIES])
+        nearest = nearest_name(name, [*BROKER_PROPERTIES, *unserved.UNSERVED_PROPERTIES])
     return ConfigError(f"{name} in {origin}: no such property{_hint(nearest)}")
 
 
@@ -91,7 +91,7 @@ def unknown_topic_property(name: str, origin: str) -> ConfigError:
         return ConfigError(f"{name} in {origin}: {what}")
     from barnabas.config.tables import unserved
 
-    nearest = _nearest(name, [*TOPIC_PROPERTIES, *unserved.UNSERVED_TOPIC_PROPERTIES])
+    nearest = nearest_name(name, [*TOPIC_PROPERTIES, *unserved.UNSERVED_TOPIC_PROPERTIES])
     return ConfigError(f"{name} in {origin}: topics have no such property{_hint(nearest)}")
 
 
@@ -100,9 +100,21 @@ def unknown_variable(variable: str) -> ConfigError:
     from barnabas.config.tables import unserved
 
     names = {environment.variable_of(name): name for name in (*unserved.UNSERVED_PROPERTIES, *BROKER_PROPERTIES)}
-    nearest = _nearest(variable, [*names, *environment.RESERVED])
+    nearest = nearest_name(variable, [*names, *environment.RESERVED])
     meant = f"{nearest} ({names[nearest]})" if nearest in names else nearest
     return ConfigError(f"{variable} in the environment: no such property{_hint(meant)}")
+
+
+def nearest_name(name: str, candidates: Iterable[str]) -> str | None:
+    """Return the candidate that a misspelled name probably means."""
+    if len(name) > MAX_COMPARED_LENGTH:
+        return None
+    from difflib import get_close_matches
+
+    # difflib is case-sensitive, but a name in the wrong case is the nearest of all.
+    by_lower = {candidate.lower(): candidate for candidate in candidates}
+    found = get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
+    return by_lower[found[0]] if found else None
 
 
 def _served_by_variable() -> dict[str, str]:
@@ -120,19 +132,8 @@ def _ends(name: str) -> Iterator[str]:
 def _nearest_of_listener(name: str) -> str | None:
     """Return the name with its last part corrected, assuming a listener whose name has no dot."""
     listener, _, rest = name.removeprefix(LISTENER_PREFIX).partition(".")
-    nearest = _nearest(rest, [each.name for each in BROKER_PROPERTIES.values() if each.per_listener])
+    nearest = nearest_name(rest, [each.name for each in BROKER_PROPERTIES.values() if each.per_listener])
     return None if nearest is None else f"{LISTENER_PREFIX}{listener}.{nearest}"
-
-
-def _nearest(name: str, candidates: Iterable[str]) -> str | None:
-    if len(name) > MAX_COMPARED_LENGTH:
-        return None
-    from difflib import get_close_matches
-
-    # difflib is case-sensitive, but a name in the wrong case is the nearest of all.
-    by_lower = {candidate.lower(): candidate for candidate in candidates}
-    found = get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
-    return by_lower[found[0]] if found else None
 
 
 def _hint(nearest: str | None) -> str:

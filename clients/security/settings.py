@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 from barnabas.clients.errors import ClientConfigError
+from barnabas.clients.security.names import ensure_known
 from barnabas.config.jaas import OAUTHBEARER_MODULE, PLAIN_MODULE, SCRAM_MODULE, JaasEntry, JaasError, parse_jaas
 from barnabas.config.listeners import PLAINTEXT, PROTOCOLS
 from barnabas.config.secret import Secret
@@ -101,8 +102,10 @@ class SecuritySettings:
     def from_properties(cls, properties: Mapping[str, str]) -> Self:
         """Read the properties of a Kafka client; others are ignored. Opens no files.
 
-        Raises ClientConfigError, which names the property and shows no password.
+        Raises ClientConfigError, which names the property and shows no password, also for a name of `security.*`,
+        `sasl.*` or `ssl.*` that Kafka does not have.
         """
+        ensure_known(properties, NAMES)
         protocol = properties.get("security.protocol", PLAINTEXT).upper()
         if protocol not in PROTOCOLS:
             raise ClientConfigError(f"security.protocol={protocol} is not one of {', '.join(PROTOCOLS)}")

@@ -28,6 +28,39 @@ def test_nothing_is_plaintext() -> None:
     assert SecuritySettings().protocol == "PLAINTEXT"
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("ssl.trustore.location", "ssl.truststore.location"),
+        ("sasl.jaas.conf", "sasl.jaas.config"),
+        ("security.protcol", "security.protocol"),
+        ("sasl.mechanisms", "sasl.mechanism"),
+        ("SSL.truststore.type", "ssl.truststore.type"),
+    ],
+)
+def test_misspelled_names_are_refused(name: str, meant: str) -> None:
+    with pytest.raises(ClientConfigError) as refused:
+        SecuritySettings.from_properties({name: "canary"})
+    assert str(refused.value) == f"{name}: clients have no such property; did you mean {meant}?"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "sasl.kerberos.service.name",
+        "sasl.login.class",
+        "sasl.client.callback.handler.class",
+        "sasl.oauthbearer.header.urlencode",
+        "ssl.provider",
+        "ssl.engine.factory.class",
+        "security.providers",
+        "sasl.enabled.mechanisms",
+    ],
+)
+def test_names_that_only_kafka_uses_are_ignored(name: str) -> None:
+    assert SecuritySettings.from_properties({name: "x"}) == SecuritySettings()
+
+
 def test_each_protocol_and_mechanism() -> None:
     scram = read(security_protocol="sasl_plaintext", sasl_mechanism="SCRAM-SHA-512", sasl_jaas_config=SCRAM)
     assert (scram.protocol, scram.login) == ("SASL_PLAINTEXT", Password("alice", Secret("canary")))

@@ -109,3 +109,11 @@ def test_the_file_names_the_broker_unless_the_command_does(daemon: Daemon, confi
     assert run(daemon, "topic", "list", "--command-config", elsewhere).exit_code == 0
     chosen = {"BARNABAS_BOOTSTRAP": daemon.bootstrap, "BARNABAS_COMMAND_CONFIG": str(elsewhere)}
     assert CliRunner().invoke(main, ["topic", "list"], env=chosen, catch_exceptions=False).exit_code == 0
+
+
+def test_misspelled_names_in_the_file_are_refused(daemon: Daemon, tmp_path: Path) -> None:
+    path = tmp_path / "misspelled.properties"
+    path.write_text("security.protocol=SASL_PLAINTEXT\nsasl.mechansim=PLAIN\n")
+    refused = run(daemon, "topic", "list", "--command-config", path)
+    assert refused.exit_code == 2
+    assert "sasl.mechansim: clients have no such property; did you mean sasl.mechanism?" in refused.stderr
