@@ -31,7 +31,9 @@ OUT_OF_DESCRIPTORS_SECONDS: Final = 1.0
 """Pause after a failed accept: the listening socket stays readable, and the loop would spin."""
 
 HELD_MAX: Final = 256
-"""Sockets above a rate that are kept at a time: each takes a descriptor."""
+"""Sockets above the rate of their address that are kept at a time: each takes a descriptor."""
+
+_Held = dict[socket.socket, asyncio.TimerHandle]
 
 _OUT_OF_RESOURCES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
@@ -56,8 +58,10 @@ class Acceptor:
         self._socket = bound
         self._quotas = quotas
         self._rates = rates
-        self._held: dict[socket.socket, asyncio.TimerHandle] = {}
-        """Accepted connections above a rate, which wait unread for their end, or for their listener."""
+        self._refused: _Held = {}
+        """Connections above the rate of their address, which wait unread for their end, oldest first."""
+        self._delayed: _Held = {}
+        """Connections above the listener's rate, which are served later. Few: the listener pauses for each."""
         self._probe = probe
         self._warnings = warnings
         self._new_protocol = new_protocol
@@ -86,10 +90,11 @@ class Acceptor:
             self._accepting = False
             self._loop.remove_reader(self._socket.fileno())
         self._socket.close()
-        for accepted, timer in self._held.items():
-            timer.cancel()
-            accepted.close()
-        self._held.clear()
+        for held in (self._refused, self._delayed):
+            for accepted, timer in held.items():
+                timer.cancel()
+                accepted.close()
+            held.clear()
 
     def _listen(self) -> None:
         self._resume = None
@@ -130,26 +135,31 @@ class Acceptor:
         seconds = self._rates.wait_of_address(host)
         if seconds > 0:
             self._probe.count_refused("connection_rate_per_ip")
-            self._hold(accepted, seconds, accepted.close)
+            self._close_oldest_refused()
+            self._hold(self._refused, accepted, seconds, accepted.close)
             return
         seconds = self._rates.wait_of_listener(self._listener)
         if seconds > 0:
             self.pause(seconds)
-            self._hold(accepted, seconds, lambda: self._begin(accepted, host))
+            self._hold(self._delayed, accepted, seconds, lambda: self._begin(accepted, host))
             return
         self._begin(accepted, host)
 
-    def _hold(self, accepted: socket.socket, seconds: float, then: Callable[[], None]) -> None:
-        """Keep a socket unread for a while; close it if too many are kept."""
-        if len(self._held) >= HELD_MAX:
-            accepted.close()
-            return
+    def _close_oldest_refused(self) -> None:
+        """Make room for another refused connection."""
+        if len(self._refused) >= HELD_MAX:
+            oldest = next(iter(self._refused))
+            self._refused.pop(oldest).cancel()
+            oldest.close()
+
+    def _hold(self, held: _Held, accepted: socket.socket, seconds: float, then: Callable[[], None]) -> None:
+        """Keep a socket unread for a while."""
 
         def end() -> None:
-            del self._held[accepted]
+            del held[accepted]
             then()
 
-        self._held[accepted] = self._loop.call_later(seconds, end)
+        held[accepted] = self._loop.call_later(seconds, end)
 
     def _begin(self, accepted: socket.socket, host: str) -> None:
         accepted.setblocking(False)
