@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.config.bounded_file import read_regular_file
 from barnabas.transport.errors import TlsConfigError
+from barnabas.transport.key_derivation import CostlyKeyError, check_encrypted_key, check_pkcs12
 from barnabas.transport.settings import PEM, PKCS12
 
 if TYPE_CHECKING:
@@ -147,8 +148,12 @@ def _key_from_pem(
     if encrypted and password is None:
         raise TlsConfigError(f"{key_name} contains an encrypted key, and ssl.key.password is not set")
     try:
+        if blocks[0].startswith(b"-----BEGIN ENCRYPTED "):  # else OpenSSL's own form, of one iteration
+            check_encrypted_key(blocks[0])
         secret = password.reveal().encode() if encrypted and password is not None else None
         key = load_pem_private_key(blocks[0], secret)
+    except CostlyKeyError as error:
+        raise TlsConfigError(f"{key_name} contains an encrypted key that {error}") from None
     except (ValueError, TypeError, UnsupportedAlgorithm):
         # Without the cause: the library's messages may quote what it was given.
         reason = "ssl.key.password is wrong, or the key is damaged" if encrypted else "the key is damaged"
@@ -170,7 +175,10 @@ def _open_pkcs12(
     from cryptography.hazmat.primitives.serialization.pkcs12 import load_key_and_certificates
 
     try:
+        check_pkcs12(data)
         return load_key_and_certificates(data, None if password is None else password.reveal().encode())
+    except CostlyKeyError as error:
+        raise TlsConfigError(f"{name} {error}") from None
     except (ValueError, UnsupportedAlgorithm):
         raise TlsConfigError(
             f"{name}: cannot open it as PKCS12: {password_name} is wrong or missing, or the file is damaged"
