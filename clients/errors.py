@@ -233,7 +233,8 @@ _SENTENCES = {
     "shows which",
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "no ACL allows this on the cluster, or one denies it; `barnabas acl "
     "explain --cluster` shows which",
-    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "the broker refuses transactions for this transactional id",
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "no ACL allows this on the transactional id, or one denies it; "
+    "`barnabas acl explain` shows which",
     ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: "the broker does not know the transactional id",
     ErrorCode.UNSTABLE_OFFSET_COMMIT: "an open transaction has offsets of this partition; try again when it has ended",
     ErrorCode.UNKNOWN_SERVER_ERROR: "internal error of the broker; see its log",

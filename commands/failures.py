@@ -12,6 +12,14 @@ from barnabas.commands.exit_codes import ExitCode
 from barnabas.protocol.errors import BrokerError, DecodeError, ErrorCode
 
 _TIMEOUT_CODES = frozenset({ErrorCode.REQUEST_TIMED_OUT})
+_DENIALS = frozenset(
+    {
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    }
+)
 
 
 class CommandFailure(Exception):
@@ -35,7 +43,7 @@ def failure_of(error: Exception) -> CommandFailure:
 
     if isinstance(error, BrokerError):
         code = ExitCode.TIMED_OUT if error.code in _TIMEOUT_CODES else ExitCode.FAILED
-        return CommandFailure(f"{_one_line(error.message)} ({error.code.name})", code)
+        return CommandFailure(f"{_one_line(_with_next_step(error))} ({error.code.name})", code)
     if isinstance(error, TimeoutError):
         is_unreachable = isinstance(error, DeliveryTimeoutError) and isinstance(error.last_error, ConnectionError)
         code = ExitCode.NO_CONNECTION if is_unreachable else ExitCode.TIMED_OUT
@@ -57,6 +65,15 @@ def failure_of(error: Exception) -> CommandFailure:
 def is_closed_pipe(error: BaseException) -> bool:
     """Whether writing to standard output failed because its reader closed it."""
     return isinstance(error, ClosedPipeError) or (isinstance(error, OSError) and error.errno == errno.EPIPE)
+
+
+def _with_next_step(error: BrokerError) -> str:
+    """Return the message; Kafka's own, "Topic authorization failed.", does not say what to do."""
+    if error.code not in _DENIALS or "acl explain" in error.message:
+        return error.message
+    from barnabas.clients.errors import reason_of
+
+    return f"{error.message.removesuffix('.')}: {reason_of(error.code)}"
 
 
 def _os_error_sentence(error: OSError) -> str:

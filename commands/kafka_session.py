@@ -14,6 +14,7 @@ from barnabas.clients.errors import BrokerConnectionError, BrokerTimeoutError
 from barnabas.clients.network.kafka_connection import KafkaConnection
 from barnabas.commands.options import client_security
 from barnabas.commands.session import CLIENT_ID, run_async, timeouts_ms
+from barnabas.config.tables.security_properties import STANDARD_AUTHORIZER
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.kafka.security_requests import VERSIONS, SecurityCall
 
@@ -47,7 +48,10 @@ def ask(bootstrap: str, timeout_s: float, *calls: SecurityCall) -> list[Any]:
 def ensure_answered(error: ErrorCode, message: str | None) -> None:
     """Raise BrokerError for an answer that refuses a request or one of its items."""
     if error is not ErrorCode.NONE:
-        raise BrokerError(error, message or error.name)
+        sentence = message or error.name
+        if error is ErrorCode.SECURITY_DISABLED:
+            sentence = f"{sentence.removesuffix('.')}: set authorizer.class.name={STANDARD_AUTHORIZER}"
+        raise BrokerError(error, sentence)
 
 
 async def _answers(config: AdminConfig, calls: Sequence[SecurityCall]) -> list[Any]:

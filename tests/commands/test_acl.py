@@ -97,7 +97,8 @@ def test_the_brokers_refusal_is_one_sentence(tmp_path: Path) -> None:
         refused = run(open_to_all, "list")
         assert (refused.exit_code, refused.stderr) == (
             1,
-            "barnabas: No Authorizer is configured on the broker (SECURITY_DISABLED)\n",
+            "barnabas: No Authorizer is configured on the broker: set authorizer.class.name="
+            "org.apache.kafka.metadata.authorizer.StandardAuthorizer (SECURITY_DISABLED)\n",
         )
 
 

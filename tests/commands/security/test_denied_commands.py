@@ -49,3 +49,17 @@ def test_a_compacted_topic_is_described_without_its_cleaning_state(daemon: Daemo
     (described,) = json.loads(done(run(daemon, "topic", "describe", "compacted", "--json")))
     assert {each["name"]: each["value"] for each in described["configs"]} == {"cleanup.policy": "compact"}
     assert described["partitions"][0]["cleaning"] is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "explained"),
+    [
+        (("topic", "delete", "described"), "Topic authorization failed: no ACL allows this on the topic"),
+        (("partition", "dirs"), "Cluster authorization failed: no ACL allows this on the cluster"),
+    ],
+)
+def test_a_denial_names_the_next_step(daemon: Daemon, arguments: tuple[str, ...], explained: str) -> None:
+    denied = run(daemon, *arguments)
+    assert denied.exit_code == 1
+    assert explained in denied.stderr
+    assert denied.stderr.count("`barnabas acl explain") == 1
