@@ -140,7 +140,7 @@ class Connection(asyncio.BufferedProtocol):
             if isinstance(error, TimeoutError) and connected:
                 raise no_greeting(address, settings.connect_timeout_ms) from error
             if isinstance(error, ssl.SSLError):
-                raise tls_fault(str(address), address.host, error) from error
+                raise tls_fault(str(address), address.host, error, settings.security.tls) from error
             if isinstance(error, OSError) and not isinstance(error, BrokerConnectionError):
                 raise cannot_connect(
                     address, settings.connect_timeout_ms, error, with_tls=settings.tls is not None
@@ -230,7 +230,7 @@ class Connection(asyncio.BufferedProtocol):
         """Fail waiting requests."""
         if self._closed_by is None:
             if isinstance(exc, ssl.SSLError):
-                self._closed_by = tls_fault(str(self.address), self.address.host, exc)
+                self._closed_by = tls_fault(str(self.address), self.address.host, exc, self._settings.security.tls)
             else:
                 self._closed_by = BrokerConnectionError(self._lost_sentence(exc))
         self._throttle.cancel()

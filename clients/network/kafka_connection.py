@@ -58,7 +58,7 @@ class KafkaConnection:
         except TimeoutError as error:
             raise BrokerTimeoutError(f"{address}: no connection within {timeout_s:g} s") from error
         except ssl.SSLError as error:
-            raise tls_fault(str(address), address.host, error) from error
+            raise tls_fault(str(address), address.host, error, security.tls) from error
         except OSError as error:
             raise BrokerConnectionError(f"{address}: {error.strerror or error}") from error
         connection = cls(address, config, reader, writer)
@@ -102,7 +102,7 @@ class KafkaConnection:
                 raise BrokerConnectionError(f"{self._address}: the broker closed the connection") from error
             except ssl.SSLError as error:  # TLS 1.3 refuses a client's certificate after the handshake
                 self.close()
-                raise tls_fault(str(self._address), self._address.host, error) from error
+                raise tls_fault(str(self._address), self._address.host, error, self._config.security.tls) from error
             except OSError as error:
                 self.close()
                 raise BrokerConnectionError(f"{self._address}: {error.strerror or error}") from error

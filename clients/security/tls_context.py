@@ -39,7 +39,7 @@ def create_context(settings: TlsSettings) -> ssl.SSLContext:
         raise ClientConfigError(str(error)) from error
 
 
-def tls_fault(peer: str, host: str, error: ssl.SSLError) -> AuthenticationError:
+def tls_fault(peer: str, host: str, error: ssl.SSLError, settings: TlsSettings | None) -> AuthenticationError:
     """Return the error of a failed handshake, with what to check."""
     if isinstance(error, ssl.SSLCertVerificationError):
         if error.verify_code in _MISMATCHES:
@@ -49,9 +49,11 @@ def tls_fault(peer: str, host: str, error: ssl.SSLError) -> AuthenticationError:
             )
         if error.verify_code in (_EXPIRED, _NOT_YET_VALID):
             return AuthenticationError(f"the certificate of {peer}, or one of its issuers: {error.verify_message}")
+        untrusted = f"the certificate of {peer} is not trusted ({error.verify_message})"
+        if settings is not None and settings.truststore is not None:
+            return AuthenticationError(f"{untrusted}: the trust store does not contain the authority that issued it")
         return AuthenticationError(
-            f"the certificate of {peer} is not trusted ({error.verify_message}): set ssl.truststore.location, and "
-            "ssl.truststore.type, to the authority that issued it"
+            f"{untrusted}: set ssl.truststore.location, and ssl.truststore.type, to the authority that issued it"
         )
     reason = error.reason or str(error)
     if reason in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST"):

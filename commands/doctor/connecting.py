@@ -37,18 +37,21 @@ def connect(address: Address, timeout_s: float) -> socket.socket:
 
 
 def secure(
-    connection: socket.socket, address: Address, context: ssl.SSLContext, timeout_s: float
+    connection: socket.socket, address: Address, context: ssl.SSLContext, settings: ConnectionSettings
 ) -> tuple[ssl.SSLSocket, str]:
     """Return the connection with TLS, and what was negotiated in words. Raises NoAnswerError."""
     try:
         secured = context.wrap_socket(connection, server_hostname=address.host)
     except TimeoutError as error:
-        raise NoAnswerError(f"but the TLS handshake does not end within {timeout_s:g} s: check the port") from error
+        raise NoAnswerError(
+            f"but the TLS handshake does not end within {settings.timeout_s:g} s: check the port"
+        ) from error
     except ssl.SSLCertVerificationError as error:
-        seen = _presented(address, timeout_s)
-        raise NoAnswerError(f"but {tls_fault(str(address), address.host, error)}{seen}") from error
+        seen = _presented(address, settings.timeout_s)
+        fault = tls_fault(str(address), address.host, error, settings.security.tls)
+        raise NoAnswerError(f"but {fault}{seen}") from error
     except ssl.SSLError as error:
-        raise NoAnswerError(f"but {tls_fault(str(address), address.host, error)}") from error
+        raise NoAnswerError(f"but {tls_fault(str(address), address.host, error, settings.security.tls)}") from error
     except OSError as error:
         raise NoAnswerError(
             f"but the server there ends the TLS handshake ({error.strerror or error}): check the port"
@@ -61,9 +64,9 @@ def secure(
     return secured, f"{secured.version()}{suite}; certificate {described}; {checked}"
 
 
-def refused_after_handshake(address: Address, error: ssl.SSLError) -> NoAnswerError:
+def refused_after_handshake(address: Address, error: ssl.SSLError, settings: ConnectionSettings) -> NoAnswerError:
     """Return the error of a TLS alert after the handshake, which is how TLS 1.3 refuses a client's certificate."""
-    return NoAnswerError(f"but {tls_fault(str(address), address.host, error)}", Step.TLS)
+    return NoAnswerError(f"but {tls_fault(str(address), address.host, error, settings.security.tls)}", Step.TLS)
 
 
 def speaks_tls(address: Address, timeout_s: float) -> bool:

@@ -77,7 +77,7 @@ class Conversation:
         context = self._settings.context
         assert context is not None, "the settings have TLS"
         try:
-            self._connection, description = secure(self._connection, self._address, context, self._settings.timeout_s)
+            self._connection, description = secure(self._connection, self._address, context, self._settings)
         except NoAnswerError as fault:
             if not _is_certificate_fault(fault) and self._is_kafka_without_tls():
                 raise NoAnswerError(
@@ -219,7 +219,7 @@ class Conversation:
                 f"but the server there does not answer within {self._settings.timeout_s:g} s"
             ) from error
         except ssl.SSLError as error:
-            raise refused_after_handshake(self._address, error) from error
+            raise refused_after_handshake(self._address, error, self._settings) from error
         except OSError as error:
             raise NoAnswerError(f"but the server there breaks the connection ({error.strerror or error})") from error
 

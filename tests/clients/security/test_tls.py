@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from barnabas import Admin, AdminConfig, Consumer, ConsumerConfig, Producer, ProducerConfig
 from barnabas.clients.errors import AuthenticationError, ClientError
+from barnabas.clients.security.authority import Authority
 from barnabas.clients.security.settings import SecuritySettings
 from barnabas.commands.main import main
 from tests.commands.security.test_security_init import entries, init
@@ -94,6 +95,13 @@ def fails(port: int, security: SecuritySettings, message: str, host: str = "127.
 def test_an_unknown_authority(ports: list[int], created: Path) -> None:
     untrusting = properties(created, "client.properties", ssl_truststore_certificates=None, ssl_truststore_type=None)
     fails(ports[SASL_SSL], untrusting, r"is not trusted .*set ssl\.truststore\.location")
+
+
+def test_a_trust_store_of_another_authority(ports: list[int], created: Path) -> None:
+    other = properties(
+        created, "client.properties", ssl_truststore_certificates=Authority("another", days=1).certificate
+    )
+    fails(ports[SASL_SSL], other, r"is not trusted .*does not contain the authority that issued it")
 
 
 def test_another_host_name(ports: list[int], created: Path) -> None:
