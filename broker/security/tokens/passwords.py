@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hmac
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ class TokenPasswords:
         self._lock = threading.Lock()
         self._ids: dict[bytes, str] = {}
         """Token ids by HMAC, of the tokens that `find` has seen."""
+        self._hmacs: dict[str, bytes] = {}
+        """The inverse of `_ids`."""
 
     def of(self, token_id: str) -> bytes:
         """Return a token's HMAC, 64 bytes."""
@@ -30,10 +32,18 @@ class TokenPasswords:
         with self._lock:
             known = self._ids.get(given)
             if known is None:
+                self._update(tokens.keys())
                 # Compared as keys of a dict: whoever could measure that would have to guess 64 bytes of a MAC.
-                self._ids = {self.of(token_id): token_id for token_id in tokens}
                 known = self._ids.get(given)
         return None if known is None else tokens.get(known)
+
+    def _update(self, token_ids: Set[str]) -> None:
+        """Compute the HMACs of new tokens only: a client may present unknown HMACs in a loop."""
+        for token_id in self._hmacs.keys() - token_ids:
+            del self._ids[self._hmacs.pop(token_id)]
+        for token_id in token_ids - self._hmacs.keys():
+            code = self._hmacs[token_id] = self.of(token_id)
+            self._ids[code] = token_id
 
     def __repr__(self) -> str:
         return "TokenPasswords([hidden])"
