@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import click
 
 from barnabas.commands.failures import CommandFailure
+from barnabas.commands.output import print_note
 
 if TYPE_CHECKING:
     from barnabas.broker.metadata.image import MetadataImage
@@ -52,11 +53,21 @@ def directory_options(command: Command) -> Command:
 
 
 def stored_image(directories: Directories) -> MetadataImage:
-    """Return the image in the directories; nothing is written or locked. Raises CommandFailure, OSError."""
+    """Return the image in the directories; nothing is written or locked. Raises CommandFailure, OSError.
+
+    If a broker may be running there, a note on standard error says so.
+    """
     from barnabas.broker.metadata.directories.examine import examine
     from barnabas.broker.metadata.directories.security import stored_image as image_of
+    from barnabas.broker.storage.directories.lock import LOCK_FILE
 
     config = _config(directories)
+    for log_dir in config.log_dirs:
+        if (log_dir / LOCK_FILE).exists():  # a clean stop removes it; testing the lock could refuse a broker's start
+            print_note(
+                f"{log_dir} has a .lock file: a broker is running there, and --bootstrap HOST:PORT shows its "
+                "current state, or the last one was killed"
+            )
     report = examine(config.log_dirs, metadata_log_dir=config.metadata_log_dir, ignore_security=True)
     if report.replayed is None:
         raise CommandFailure("; ".join(f"{problem.sentence}: {problem.remedy}" for problem in report.problems))
@@ -70,6 +81,7 @@ def change_stored(directories: Directories, plan: Callable[[MetadataImage], Plan
     """
     from barnabas.broker.metadata.errors import MetadataError
     from barnabas.broker.metadata.store import open_metadata
+    from barnabas.broker.storage.directories.lock import LockedDirectoryError
     from barnabas.broker.storage.files.errors import StorageError
     from barnabas.broker.storage.log_manager import LogManager
     from barnabas.broker.storage.services.clock import SystemClock
@@ -80,6 +92,11 @@ def change_stored(directories: Directories, plan: Callable[[MetadataImage], Plan
     try:
         manager.open_directories()
         return open_metadata(config, manager, SystemClock()).change(plan)
+    except LockedDirectoryError as error:
+        raise CommandFailure(
+            f"{error.path}: a broker is running on this data directory, or starting: leave out --log-dir and --config, "
+            "and name the broker with --bootstrap HOST:PORT; or stop it first"
+        ) from error
     except (MetadataError, StorageError, BrokerError) as error:
         raise CommandFailure(str(error)) from error
     finally:

@@ -72,8 +72,16 @@ def test_directories_come_from_a_server_properties(tmp_path: Path) -> None:
 def test_a_running_brokers_directories_are_not_changed(daemon: Daemon) -> None:
     refused = run("add", "bob", "--log-dir", str(daemon.data_directory), password="secret")
     assert refused.exit_code == 1
-    assert "lock" in refused.stderr
+    assert "leave out --log-dir and --config, and name the broker with --bootstrap" in refused.stderr
     assert "bob" not in run("list", "--bootstrap", daemon.bootstrap).output
+
+
+def test_a_list_from_a_running_brokers_directories_is_noted(daemon: Daemon, tmp_path: Path) -> None:
+    listed = run("list", "--json", "--log-dir", str(daemon.data_directory))
+    assert listed.exit_code == 0, listed.output
+    assert f"{daemon.data_directory} has a .lock file: a broker is running there" in listed.stderr
+    assert run("add", "alice", "--log-dir", str(tmp_path / "data"), password="secret").exit_code == 0
+    assert run("list", "--log-dir", str(tmp_path / "data")).stderr == ""
 
 
 def test_a_level_below_11_is_refused_with_the_command_that_raises_it(tmp_path: Path) -> None:

@@ -20,6 +20,10 @@ from barnabas.broker.storage.files.errors import StartupStorageError
 LOCK_FILE = ".lock"
 
 
+class LockedDirectoryError(StartupStorageError):
+    """Another broker, or a command, holds the directory's lock."""
+
+
 class DirectoryLock:
     """Lock of one data directory, held from `acquire` to `release`."""
 
@@ -29,7 +33,7 @@ class DirectoryLock:
         self._was_there = False
 
     def acquire(self) -> None:
-        """Take the lock. Raises StartupStorageError if another broker has it, OSError from the disk."""
+        """Take the lock. Raises LockedDirectoryError if another broker has it, OSError from the disk."""
         self._was_there = self.path.exists()
         while True:
             descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -38,7 +42,7 @@ class DirectoryLock:
                 fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except (BlockingIOError, PermissionError) as error:
                 os.close(descriptor)
-                raise StartupStorageError(
+                raise LockedDirectoryError(
                     self.path.parent, "another broker is using this data directory: its .lock is held; stop it first"
                 ) from error
             except OSError:
