@@ -26,7 +26,7 @@ _TOKEN: Final = r"""(?P<skipped>[\0-\ ]+|/\*.*?(?:\*/|\Z)|//[^\r\n]*|/[^*/][^\r\
     |(?P<word>[A-Za-z_$\u00a0-\U0010ffff][A-Za-z0-9._$\-\u00a0-\U0010ffff]*)
     |(?P<other>.)"""
 _ESCAPE: Final = r"\\([0-3]?[0-7]{1,2}|.)"
-_WRITTEN_ESCAPES: Final = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r"}  # the backslash first
+_WRITTEN_ESCAPES: Final = {"\\": "\\\\", '"': '\\"', "'": "\\'", "\n": "\\n", "\r": "\\r"}  # the backslash first
 _ESCAPES: Final = {"a": "\x07", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\x0b"}
 
 
@@ -100,10 +100,17 @@ def _unescape(match: re.Match[str]) -> str:
 
 def password_entry(module: str, user: str, password: str) -> str:
     """Return the line of a client that logs in with a password; `parse_jaas` reads it."""
-    return f'{module} required username="{_quoted(user)}" password="{_quoted(password)}";'
+    return f'{module} required username="{escaped(user)}" password="{escaped(password)}";'
 
 
-def _quoted(value: str) -> str:
+def escaped(value: str) -> str:
+    """Return a value as it is written between quotes."""
     for character, escape in _WRITTEN_ESCAPES.items():
         value = value.replace(character, escape)
     return value
+
+
+def quoted_ranges(text: str) -> list[range]:
+    """Return the positions of quoted values, with their quotes."""
+    tokens = re.finditer(_TOKEN, text, re.VERBOSE | re.DOTALL)
+    return [range(*match.span()) for match in tokens if match.lastgroup == "quoted"]

@@ -6,7 +6,8 @@ Kafka's three providers are served by their class names: FileConfigProvider (a p
 config.provider.*.
 
 Different from Kafka: a reference that cannot be resolved is refused; Kafka keeps its text, and a password would then be
-the text "${file:...}".
+the text "${file:...}". Between quotes of a sasl.jaas.config, the value is escaped, without line ends at its end: Kafka
+inserts it as it is, so a password with a quote breaks the line, and one that is chosen well adds users.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ _FILE_BYTES_MAX: Final = 1024 * 1024
 """Size limit of a provider's file: clients may alter references, and a wrong path must not fill the memory."""
 
 _REFERENCE: Final = re.compile(r"\$\{([^}]*?):(([^}]*?):)?([^}]*?)\}")
+_JAAS: Final = "sasl.jaas.config"
 _PACKAGE: Final = "org.apache.kafka.common.config.provider."
 
 Lookup = Callable[[str, str], str | None]
@@ -51,8 +53,14 @@ class ConfigProviders:
         if "${" not in setting.text:
             return setting
 
+        from barnabas.config.jaas import escaped, quoted_ranges
+
+        quoted = quoted_ranges(setting.text) if name.endswith(_JAAS) else []
+
         def replace(match: re.Match[str]) -> str:
-            return self._value(name, setting.origin, _Reference(match[0], match[1], match[3] or "", match[4]))
+            value = self._value(name, setting.origin, _Reference(match[0], match[1], match[3] or "", match[4]))
+            is_quoted = any(match.start() in each for each in quoted)
+            return escaped(value.rstrip("\r\n")) if is_quoted else value
 
         text, references = _REFERENCE.subn(replace, setting.text)
         return Setting(text, setting.origin, setting.text) if references else setting

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.config import BrokerConfig, ConfigError, load
+from barnabas.config.jaas import PLAIN_MODULE, parse_jaas
 from barnabas.config.secret import Secret
 
 PACKAGE = "org.apache.kafka.common.config.provider."
@@ -181,3 +182,25 @@ def test_a_bad_value_is_refused_by_its_reference_and_not_shown() -> None:
 def test_providers_cannot_be_changed_while_the_broker_runs() -> None:
     with pytest.raises(ConfigError, match="read-only"):
         configured().with_dynamic({}, {"config.providers.env.class": f"{PACKAGE}FileConfigProvider"})
+
+
+@pytest.mark.parametrize("password", ['a"b', "a'b", "a\\b", 'x" user_evil="y', "a\nb", "\\101", "a;b", "${env:KEY}"])
+@pytest.mark.parametrize("quote", ['"', "'"])
+def test_a_quoted_reference_in_a_jaas_line_is_one_value(password: str, quote: str) -> None:
+    name = "listener.name.plaintext.plain.sasl.jaas.config"
+    line = f"{PLAIN_MODULE} required user_alice={quote}${{env:PASSWORD}}{quote} user_bob={quote}b{quote};"
+    # A secret that Kubernetes mounts may end with a newline.
+    config = load(overrides=[*PROVIDERS, f"{name}={line}"], environ={"PASSWORD": f"{password}\n"})
+
+    found = config.listener_properties("PLAINTEXT").get_secret("plain.sasl.jaas.config")
+
+    assert found is not None
+    assert parse_jaas(found.reveal()).options == {"user_alice": password, "user_bob": "b"}
+
+
+def test_an_unquoted_reference_in_a_jaas_line_may_be_the_whole_line() -> None:
+    line = f'{PLAIN_MODULE} required user_alice="pencil";'
+    name = "listener.name.plaintext.plain.sasl.jaas.config"
+    config = load(overrides=[*PROVIDERS, f"{name}=${{env:LINE}}"], environ={"LINE": line})
+
+    assert config.listener_properties("PLAINTEXT").get_secret("plain.sasl.jaas.config") == Secret(line)
