@@ -134,6 +134,10 @@ class Connection(asyncio.BufferedProtocol):
         if self._gate is not None:
             self._gate.closed()
         self._sender.close()
+        # Not when the garbage collector comes: the transport and the connection refer to each other.
+        del self._buffer
+        self._view = memoryview(b"")
+        self._filled = self._consumed = self._awaited = 0
         self._registry.closed(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:

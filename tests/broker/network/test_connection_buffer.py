@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import weakref
 from typing import Any
 
 import pytest
@@ -67,6 +68,16 @@ def test_a_late_answer_to_a_client_that_has_gone_is_dropped() -> None:
     harness.pipe.closing = True
     waiting.resolve(ResponseFrame(b"late"))
     assert harness.pipe.written == b""
+
+
+def test_the_end_of_a_connection_releases_its_buffer_without_the_garbage_collector() -> None:
+    harness = harness_of(lambda frame: None)
+    harness.feed(framed(bytes(1 << 20))[:-1])
+    buffer = weakref.ref(harness.connection._buffer)
+    assert buffer() is not None
+    harness.pipe.closing = True
+    harness.connection.connection_lost(None)
+    assert buffer() is None
 
 
 def test_a_bug_in_serving_closes_its_connection_with_one_traceback(caplog: pytest.LogCaptureFixture) -> None:
