@@ -87,7 +87,7 @@ DIFFERENCES = {
     "sasl.oauthbearer.jwks.endpoint.refresh.ms": "at least 1; Kafka checks nothing",
     "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms": "at least 0; Kafka checks nothing",
     "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms": "at least 0; Kafka checks nothing",
-    "sasl.server.max.receive.size": "at least 1; Kafka checks nothing",
+    "sasl.server.max.receive.size": "at least 1; counts as 160 KiB with OAUTHBEARER, else 16 KiB, if larger",
     "ssl.protocol": "TLSv1.2, TLSv1.3 or TLS; Kafka takes any name that Java has",
     "ssl.enabled.protocols": "TLSv1.2 and TLSv1.3 only",
     "config.providers": "read at start",

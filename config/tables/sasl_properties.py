@@ -59,7 +59,7 @@ SASL_PROPERTIES: Sequence[types.Property] = (
         "sasl.server.max.receive.size",
         INT,
         524288,
-        "Largest request in bytes before the client is authenticated.",
+        "Largest request in bytes before a client is authenticated. Never above 16 KiB, with OAUTHBEARER 160 KiB.",
         AtLeast(1),
     ),
     _of_listener(

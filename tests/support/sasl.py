@@ -153,7 +153,7 @@ class GatedListener:
             probe=self.probes.authentications,
             wall_ms=self.loop.wall_ms,
             authenticated=lambda session: self.authenticated.append(str(session.principal)),
-            max_receive_bytes=MAX_RECEIVE_BYTES,
+            max_receive_bytes=lambda: MAX_RECEIVE_BYTES,
             failure_delay_seconds=lambda: DELAY_SECONDS,
         )
 

@@ -80,7 +80,7 @@ class SaslGate:
     @property
     def max_frame_bytes(self) -> int:
         """Size of the largest frame before the client is authenticated."""
-        return self._listener.max_receive_bytes
+        return self._listener.max_receive_bytes()
 
     def opened(self, connection: GatedConnection) -> None:
         """Begin; the connection has been accepted."""

@@ -38,8 +38,8 @@ class SaslListener:
     wall_ms: Callable[[], int]
     authenticated: Callable[[Session], None]
     """Called with a session whose principal has been set."""
-    max_receive_bytes: int
-    """sasl.server.max.receive.size"""
+    max_receive_bytes: Callable[[], int]
+    """Size of the largest request before the client is authenticated."""
     failure_delay_seconds: Callable[[], float]
     """connection.failed.authentication.delay.ms"""
     timeout_seconds: float = AUTHENTICATION_SECONDS

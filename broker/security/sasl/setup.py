@@ -14,6 +14,7 @@ from barnabas.broker.security.sasl.plain_users import PlainUsers
 from barnabas.broker.security.sasl.scram_users import ImageScramUsers
 from barnabas.broker.startup_error import StartupError
 from barnabas.config.jaas import JaasError
+from barnabas.protocol.sasl.oauthbearer import OAUTHBEARER
 from barnabas.protocol.sasl.plain import PLAIN, PlainServer
 from barnabas.protocol.sasl.scram_keys import SCRAM_MECHANISMS
 from barnabas.protocol.sasl.scram_server import ScramServer
@@ -36,6 +37,13 @@ logger = logging.getLogger(__name__)
 
 ENABLED: Final = "sasl.enabled.mechanisms"
 MAX_REAUTH: Final = "connections.max.reauth.ms"
+MAX_RECEIVE: Final = "sasl.server.max.receive.size"
+
+MAX_RECEIVE_BYTES: Final = 16 * 1024
+"""Larger than any request of PLAIN and SCRAM: peers that never authenticate must not take Kafka's 512 KiB each."""
+
+MAX_TOKEN_RECEIVE_BYTES: Final = 160 * 1024
+"""With OAUTHBEARER, whose tokens may be long."""
 
 BeginExchange = Callable[[], "SaslServer"]
 """Begins the server side of one exchange."""
@@ -72,10 +80,16 @@ def sasl_listener(properties: ListenerView, parts: SaslParts) -> SaslListener:
         probe=parts.probe,
         wall_ms=parts.wall_ms,
         authenticated=parts.authenticated,
-        max_receive_bytes=properties.get_int("sasl.server.max.receive.size"),
+        max_receive_bytes=lambda: _max_receive_bytes(properties),
         failure_delay_seconds=lambda: properties.get_int("connection.failed.authentication.delay.ms") / 1000,
         timeout_seconds=properties.get_int("sasl.authentication.timeout.ms") / 1000,
     )
+
+
+def _max_receive_bytes(properties: ListenerView) -> int:
+    """Return the size of the largest request before the client is authenticated."""
+    needed = MAX_TOKEN_RECEIVE_BYTES if OAUTHBEARER in properties.get_list(ENABLED) else MAX_RECEIVE_BYTES
+    return min(properties.get_int(MAX_RECEIVE), needed)
 
 
 class _LiveMechanisms:

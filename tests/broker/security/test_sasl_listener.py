@@ -22,7 +22,7 @@ from tests.support.kafka.kafka_wire import KafkaWire, request_frame, schema
 from tests.support.metrics import metric, wait_for_metric
 
 PLAIN_USERS = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="pencil" user_bob="crayon";'
-MAX_RECEIVE_BYTES = 20_000
+MAX_RECEIVE_BYTES = 12_000
 PEERS = 200
 LIFETIME_MS = 1500
 
