@@ -42,6 +42,10 @@ class ScramUsers(Protocol):
         """Return a user's keys; None: there is no such user."""
         ...
 
+    def made_up(self, user: str) -> tuple[bytes, int]:
+        """Return the salt and iterations of a user without keys: the same at every attempt, and in a user's form."""
+        ...
+
     def token(self, token_id: str) -> TokenLogin | None:
         """Return a token's login; None: there is no such token, or it has expired."""
         ...
@@ -53,7 +57,7 @@ class ScramServer:
     def __init__(
         self, mechanism: ScramMechanism, users: ScramUsers, secret: bytes, *, nonce: str | None = None
     ) -> None:
-        """`secret` makes the salts of users that do not exist: one for the broker's lifetime. `nonce` None: random."""
+        """`secret` determines the salts of unknown tokens: one for the broker's lifetime. `nonce` None: random."""
         self._mechanism = mechanism
         self._users = users
         self._secret = secret
@@ -89,7 +93,7 @@ class ScramServer:
         if keys is not None and keys.iterations < MIN_ITERATIONS:
             return Failure(f"the stored credential has fewer than {MIN_ITERATIONS} iterations", user=first.user)
         self._is_known = keys is not None
-        self._keys = keys = keys or self._made_up(first.user)
+        self._keys = keys = keys or self._made_up(first)
         self._nonce = first.nonce + self._nonce
         self._server_first = server_first(self._nonce, keys.salt, keys.iterations)
         return Challenge(self._server_first.encode())
@@ -115,8 +119,12 @@ class ScramServer:
             return Success(answer, first.user)
         return Success(answer, token.owner, token.expires_at_ms, token_authenticated=True)
 
-    def _made_up(self, user: str) -> DerivedKeys:
-        """Return keys that no password has. The salt depends on the name only, as that of a user does."""
-        salt = hmac.digest(self._secret, f"{self._mechanism.name}:{user}".encode(), "sha256")[:SALT_BYTES]
+    def _made_up(self, first: ClientFirst) -> DerivedKeys:
+        """Return keys that no password has. The salt depends on the name only, as that of a token or user does."""
+        if first.is_token:
+            salt = hmac.digest(self._secret, f"{self._mechanism.name}:{first.user}".encode(), "sha256")[:SALT_BYTES]
+            iterations = MIN_ITERATIONS
+        else:
+            salt, iterations = self._users.made_up(first.user)
         unknown = secrets.token_bytes(self._mechanism.digest_bytes)
-        return DerivedKeys(salt, unknown, unknown, MIN_ITERATIONS)
+        return DerivedKeys(salt, unknown, unknown, iterations)

@@ -88,6 +88,9 @@ class Users:
     def keys(self, user: str) -> Any:
         return self._keys.get(user)
 
+    def made_up(self, user: str) -> tuple[bytes, int]:
+        return b"salt", 4096
+
     def token(self, token_id: str) -> TokenLogin | None:
         return self._token if token_id == "token" else None
 

@@ -132,7 +132,7 @@ def _begin(name: str, properties: ListenerView, parts: SaslParts) -> BeginExchan
         return lambda: PlainServer(users.verify)
     scram = SCRAM_MECHANISMS.get(name)
     if scram is not None:
-        scram_users = ImageScramUsers(scram, parts.image, parts.tokens)
+        scram_users = ImageScramUsers(scram, parts.image, parts.tokens, parts.secret)
         return lambda: ScramServer(scram, scram_users, parts.secret)
     further = parts.more_mechanisms.get(name)
     if further is not None:

@@ -37,6 +37,9 @@ class Users:
     def keys(self, user: str) -> ScramKeys | None:
         return self.users.get(user)
 
+    def made_up(self, user: str) -> tuple[bytes, int]:
+        return user.encode().ljust(30, b"."), 5000
+
     def token(self, token_id: str) -> TokenLogin | None:
         return self.tokens.get(token_id)
 
@@ -114,18 +117,24 @@ def test_a_wrong_password_and_an_unknown_user_fail_alike() -> None:
     ]
 
 
-def test_the_salt_of_an_unknown_user_is_the_same_at_every_attempt() -> None:
-    def salt(user: str) -> bytes:
-        step = server().respond(f"n,,n={user},r=x".encode())
+def test_the_salt_of_an_unknown_token_is_the_same_at_every_attempt() -> None:
+    def salt(token_id: str) -> bytes:
+        step = server().respond(f"n,,n={token_id},r=x,tokenauth=true".encode())
         assert isinstance(step, Challenge)
         return step.data.partition(b",s=")[2]
 
-    assert salt("nobody") == salt("nobody") != salt("someone")
+    assert salt("nothing") == salt("nothing") != salt("something")
+
+
+def test_an_unknown_user_is_offered_the_made_up_salt_and_iterations() -> None:
+    step = server().respond(b"n,,n=nobody,r=x")
+    assert isinstance(step, Challenge)
+    assert step.data.endswith(b",s=" + base64.b64encode(b"nobody".ljust(30, b".")) + b",i=5000")
 
 
 def test_a_proof_for_the_made_up_keys_of_an_unknown_user_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     made_up = keys_of_password(SCRAM_SHA_256, "guess", b"salt", 4096)
-    monkeypatch.setattr(ScramServer, "_made_up", lambda self, user: made_up)
+    monkeypatch.setattr(ScramServer, "_made_up", lambda self, first: made_up)
     assert isinstance(log_in(ScramClient(SCRAM_SHA_256, "nobody", "guess"), server()), Failure)
 
 
