@@ -32,7 +32,7 @@ _CLIENTS_SHARE_OF_DESCRIPTORS: Final = 2
 _DESCRIPTORS_PER_CONNECTION: Final = 2
 
 UNAUTHENTICATED_SHARE: Final = 5
-"""A fifth of the connections that the limit on open files allows may be in a TLS handshake."""
+"""A fifth of the connections that the limit on open files allows may be in a TLS handshake, another fifth in SASL's."""
 
 
 class Refusal(NamedTuple):
@@ -81,7 +81,7 @@ class ConnectionQuotas:
 
     @property
     def unauthenticated_max(self) -> int | None:
-        """How many connections may be in a TLS handshake; None without a limit on open files."""
+        """How many connections may be in a TLS handshake, and in a SASL authentication; None: any number."""
         limit = self._descriptor_limit
         return None if limit is None else max(limit // UNAUTHENTICATED_SHARE, 1)
 

@@ -22,6 +22,7 @@ from barnabas.broker.security.sasl.failure_log import FailureLog
 from barnabas.broker.security.sasl.gate import SaslGate
 from barnabas.broker.security.sasl.listener import SaslListener
 from barnabas.broker.security.sasl.mechanisms import Mechanism
+from barnabas.broker.security.sasl.unauthenticated import UnauthenticatedConnections
 from barnabas.broker.security.sasl.work_queue import WorkQueue
 from barnabas.config.listeners import Listener
 from barnabas.protocol.messages.api_key import ApiKey
@@ -114,6 +115,7 @@ class GatedListener:
         max_reauth_ms: int = 0,
         more: Mapping[str, Callable[[], SaslServer]] | None = None,
         executor: Executor | None = None,
+        unauthenticated_max: int | None = None,
     ) -> None:
         self.loop = ManualLoop()
         self.probes = BrokerProbes()
@@ -151,6 +153,7 @@ class GatedListener:
             loop=self.loop,
             serve=dispatcher.serve,
             mechanisms=lambda: {name: Mechanism(begin, lambda: max_reauth_ms) for name, begin in exchanges.items()},
+            unauthenticated=UnauthenticatedConnections(lambda: unauthenticated_max),
             work=WorkQueue(self.loop, executor or InlineExecutor()),
             failures=FailureLog(self.loop),
             probe=self.probes.authentications,

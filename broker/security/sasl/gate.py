@@ -85,10 +85,12 @@ class SaslGate:
     def opened(self, connection: GatedConnection) -> None:
         """Begin; the connection has been accepted."""
         self._connection = connection
+        self._listener.unauthenticated.opened(connection)
         self._schedule(self._listener.timeout_seconds, self._time_out)
 
     def closed(self) -> None:
         """End; the connection is closed."""
+        self._listener.unauthenticated.ended(self._connection)
         if self._timer is not None:
             self._timer.cancel()
         if self._job is not None:
@@ -147,6 +149,7 @@ class SaslGate:
         session.token_authenticated = login.token_authenticated
         session.request_cache = None
         self._login = login
+        listener.unauthenticated.ended(connection)
         self._conversation = None
         self._expired = False
         listener.authenticated(session)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from barnabas.broker.security.sasl.gate import SaslGate
 from barnabas.broker.security.sasl.scram_users import NoTokens
 from barnabas.broker.security.sasl.setup import SaslParts, sasl_listener
+from barnabas.broker.security.sasl.unauthenticated import UnauthenticatedConnections
 from barnabas.broker.security.sasl.work_queue import WorkQueue
 from barnabas.broker.security.tokens.logins import ScramTokenLogins
 
@@ -54,6 +55,7 @@ def begin_gates(
         tokens=NoTokens() if tokens is None else ScramTokenLogins(tokens.passwords, image, wall_ms),
         secret=secrets.token_bytes(_SECRET_BYTES),
         work=WorkQueue(connections.loop, connections.blocking_io),
+        unauthenticated=UnauthenticatedConnections(lambda: connections.quotas.unauthenticated_max),
         failures=failures,
         probe=probes.authentications,
         wall_ms=wall_ms,

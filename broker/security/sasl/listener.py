@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from barnabas.broker.probes import AuthenticationProbe
     from barnabas.broker.security.sasl.failure_log import FailureLog
     from barnabas.broker.security.sasl.mechanisms import Mechanism, Mechanisms
+    from barnabas.broker.security.sasl.unauthenticated import UnauthenticatedConnections
     from barnabas.broker.security.sasl.work_queue import WorkQueue
 
 AUTHENTICATION_SECONDS: Final = 30.0
@@ -33,6 +34,7 @@ class SaslListener:
     mechanisms: Callable[[], Mechanisms]
     """Those of the moment: they may change while the broker runs."""
     work: WorkQueue
+    unauthenticated: UnauthenticatedConnections
     failures: FailureLog
     probe: AuthenticationProbe
     wall_ms: Callable[[], int]

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from barnabas.broker.security.sasl.failure_log import FailureLog
     from barnabas.broker.security.sasl.mechanisms import Mechanisms
     from barnabas.broker.security.sasl.scram_users import TokenLogins
+    from barnabas.broker.security.sasl.unauthenticated import UnauthenticatedConnections
     from barnabas.broker.security.sasl.work_queue import WorkQueue
     from barnabas.config.listener_view import ListenerView
     from barnabas.protocol.sasl.exchange import SaslServer
@@ -60,6 +61,7 @@ class SaslParts:
     secret: bytes
     """Random bytes of this broker's lifetime."""
     work: WorkQueue
+    unauthenticated: UnauthenticatedConnections
     failures: FailureLog
     probe: AuthenticationProbe
     wall_ms: Callable[[], int]
@@ -76,6 +78,7 @@ def sasl_listener(properties: ListenerView, parts: SaslParts) -> SaslListener:
         serve=parts.serve,
         mechanisms=_LiveMechanisms(properties, parts).current,
         work=parts.work,
+        unauthenticated=parts.unauthenticated,
         failures=parts.failures,
         probe=parts.probe,
         wall_ms=parts.wall_ms,

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from barnabas.broker.security.sasl.unauthenticated import CROWDED_OUT
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.cluster.api_versions import ApiVersionsRequest
@@ -232,6 +233,19 @@ def test_other_bytes_close_the_connection(peer: GatedPeer, frames: Callable[[Gat
     peer.send(frames(peer))
     assert peer.is_closed()
     assert not peer.received()
+
+
+def test_the_oldest_unauthenticated_connection_gives_way_to_a_new_one() -> None:
+    server = GatedListener(unauthenticated_max=2)
+    user, left = server.connect(), server.connect()
+    user.log_in()
+    left.connection.connection_lost(None)
+    idle = [server.connect() for _ in range(4)]
+    assert [peer.is_closed() for peer in idle] == [True, True, False, False]
+    assert idle[0].connection.close_reason == CROWDED_OUT
+    assert user.metadata() is not None
+    assert idle[3].log_in().error_code.value == 0
+    server.loop.close()
 
 
 def test_a_pipelined_request_is_served_after_the_authentication(server: GatedListener, peer: GatedPeer) -> None:
