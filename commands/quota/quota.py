@@ -14,6 +14,7 @@ from barnabas.commands.options import bootstrap_option, json_option, timeout_opt
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from barnabas.protocol.messages.cluster.describe_client_quotas import QuotaEntry
     from barnabas.protocol.messages.security.client_quotas import EntityPart, QuotaOp
 
 Command = TypeVar("Command", bound=Callable[..., object])
@@ -91,13 +92,17 @@ def delete(
     timeout_s: float,
     **named: Any,
 ) -> None:
-    """Delete limits."""
+    """Delete limits. If one of them is not set, none is deleted."""
     from barnabas.commands.output import print_line
     from barnabas.protocol.messages.security.client_quotas import QuotaOp
 
     for key in keys:
         _ensure_key(key)
     entity = _entity(named)
+    present = _limits_of(entity, bootstrap, timeout_s)
+    absent = [key for key in keys if key not in present]
+    if absent:
+        raise CommandFailure(f"{_text(entity)}: {', '.join(absent)} not set; nothing was deleted")
     _alter(entity, [QuotaOp(key, 0.0, remove=True) for key in keys], bootstrap, timeout_s)
     print_line(f"{_text(entity)}: no {', '.join(keys)}")
 
@@ -114,22 +119,14 @@ def list_(
     **named: Any,
 ) -> None:
     """List limits, by default of everything."""
-    from barnabas.commands.kafka_session import ask, ensure_answered
     from barnabas.commands.output import print_json, print_table
-    from barnabas.protocol.kafka.security_requests import describe_quotas_call
-    from barnabas.protocol.messages.cluster.describe_client_quotas import MATCH_DEFAULT, MATCH_EXACT, QuotaFilter
 
-    parts = _parts(named)
-    filters = [QuotaFilter(kind, MATCH_DEFAULT if name is None else MATCH_EXACT, name) for kind, name in parts]
-    (answer,) = ask(bootstrap, timeout_s, describe_quotas_call(filters))
-    ensure_answered(answer.error, answer.message)
+    entries = _described(_parts(named), bootstrap, timeout_s)
     if as_json:
-        print_json([{"entity": dict(entry.entity), "limits": entry.values} for entry in answer.entries])
+        print_json([{"entity": dict(entry.entity), "limits": entry.values} for entry in entries])
         return
     rows = [
-        (_text(entry.entity.items()), key, _number(value))
-        for entry in answer.entries
-        for key, value in entry.values.items()
+        (_text(entry.entity.items()), key, _number(value)) for entry in entries for key, value in entry.values.items()
     ]
     print_table(["entity", "limit", "value"], sorted(rows))
 
@@ -180,6 +177,25 @@ def _ensure_limits_of(entity: Iterable[EntityPart], keys: Iterable[str]) -> None
         if (key == _OF_ADDRESSES) != is_address:
             owner = "users and client ids, not of addresses" if is_address else "addresses: give --ip or --ip-defaults"
             raise CommandFailure(f"{key} is a limit of {owner}", ExitCode.USAGE)
+
+
+def _described(parts: Sequence[EntityPart], bootstrap: str, timeout_s: float) -> Sequence[QuotaEntry]:
+    """Return the limits of every entity that contains these parts."""
+    from barnabas.commands.kafka_session import ask, ensure_answered
+    from barnabas.protocol.kafka.security_requests import describe_quotas_call
+    from barnabas.protocol.messages.cluster.describe_client_quotas import MATCH_DEFAULT, MATCH_EXACT, QuotaFilter
+
+    filters = [QuotaFilter(kind, MATCH_DEFAULT if name is None else MATCH_EXACT, name) for kind, name in parts]
+    (answer,) = ask(bootstrap, timeout_s, describe_quotas_call(filters))
+    ensure_answered(answer.error, answer.message)
+    entries: Sequence[QuotaEntry] = answer.entries
+    return entries
+
+
+def _limits_of(entity: Sequence[EntityPart], bootstrap: str, timeout_s: float) -> set[str]:
+    """Return the keys of the limits of exactly this entity."""
+    entries = _described(entity, bootstrap, timeout_s)
+    return {key for entry in entries if dict(entry.entity) == dict(entity) for key in entry.values}
 
 
 def _alter(entity: Sequence[EntityPart], ops: Sequence[QuotaOp], bootstrap: str, timeout_s: float) -> None:

@@ -40,7 +40,23 @@ def test_quotas_are_set_listed_and_deleted(daemon: Daemon) -> None:
         ["request_percentage", "12.5"],
     ]
     run(daemon, "delete", "request_percentage", "producer_byte_rate", "--user", "alice", "--client-defaults")
+    assert ": producer_byte_rate=1048576, request_percentage=12.5\n" in daemon.log
+    assert ": request_percentage removed, producer_byte_rate removed\n" in daemon.log
     run(daemon, "delete", "connection_creation_rate", "--ip", "10.0.0.1")
+    assert json.loads(run(daemon, "list", "--json").output) == []
+
+
+def test_a_limit_that_is_not_set_is_not_deleted(daemon: Daemon) -> None:
+    run(daemon, "set", "producer_byte_rate=5", "--user", "bob")
+    for keys, entity in (
+        (("producer_byte_rate", "request_percentage"), ("--user", "bob")),
+        (("request_percentage",), ("--user-defaults",)),
+        (("request_percentage",), ("--user", "bob", "--client", "c")),
+    ):
+        refused = run(daemon, "delete", *keys, *entity)
+        assert refused.exit_code == 1
+        assert ": request_percentage not set; nothing was deleted" in refused.stderr
+    assert run(daemon, "delete", "producer_byte_rate", "--user", "bob").exit_code == 0
     assert json.loads(run(daemon, "list", "--json").output) == []
 
 

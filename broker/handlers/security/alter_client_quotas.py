@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from barnabas.broker.metadata_changes import MetadataChanges
     from barnabas.broker.network.session import Session
     from barnabas.broker.probes import ApiProbe
+    from barnabas.protocol.messages.security.client_quotas import QuotaOp
 
 _MAX_HOST_NAMES: Final = 100
 """Each may hold a thread for seconds."""
@@ -57,17 +58,29 @@ class AlterClientQuotasHandler:
             lambda image: plan_alter_quotas(image, request.entries, resolves=lambda name: name not in unknown),
             commit=not request.validate_only,
         )
+        changes = {frozenset(entry.entity): entry.ops for entry in request.entries}
         for result in results:
             if result.error is not ErrorCode.NONE:
                 self._probe.count_error(result.error.name.lower())
             elif not request.validate_only:
-                logger.info("quotas of %s changed by %s (%s)", _text(result.entity), session, session.principal)
+                logger.info(
+                    "quotas of %s changed by %s (%s): %s",
+                    _text(result.entity),
+                    session,
+                    session.principal,
+                    _changes(changes[frozenset(result.entity)]),
+                )
         return AlterClientQuotasResponse(results)
 
 
 def _text(entity: Iterable[tuple[str, str | None]]) -> str:
     """`user alice, default client-id`."""
     return ", ".join(f"default {kind}" if name is None else f"{kind} {name!r}" for kind, name in entity)
+
+
+def _changes(ops: Iterable[QuotaOp]) -> str:
+    """`producer_byte_rate=1024, request_percentage removed`."""
+    return ", ".join(f"{op.key} removed" if op.remove else f"{op.key}={op.value:.15g}" for op in ops)
 
 
 def _is_address(name: str) -> bool:
