@@ -47,6 +47,8 @@ class AlterUserScramCredentialsHandler:
                 change = "deleted" if result.user in deleted else "set"
                 user = printable(result.user)
                 logger.info("SCRAM credential of user %s %s by %s (%s)", user, change, session, session.principal)
+                if change == "set" and not result.user.isascii():
+                    logger.warning("user %s cannot log in with SCRAM: user names in its messages are ASCII", user)
             else:
                 self._probe.count_error(result.error.name.lower())
         return AlterUserScramCredentialsResponse(results)

@@ -160,6 +160,22 @@ def test_users_are_set_described_and_deleted(daemon: Daemon) -> None:
         assert kafka.call("describe_user_scram_credentials", 0, users=None).results == ()
     assert "SCRAM credential of user alice set by" in daemon.log
     assert "salted secret" not in daemon.log
+    assert "cannot log in with SCRAM" not in daemon.log
+
+
+def test_a_user_whose_name_is_not_ascii_is_warned_about(daemon: Daemon) -> None:
+    kinds = schema("alter_user_scram_credentials", 0, "request")
+    user = kinds.ScramCredentialUpsertion(
+        name="zoë", mechanism=2, iterations=8192, salt=b"salt", salted_password=b"salted secret"
+    )
+    deletion = kinds.ScramCredentialDeletion(name="zoë", mechanism=2)
+    with KafkaWire(daemon.host, daemon.port) as kafka:
+        for changes in ({"deletions": (), "upsertions": (user,)}, {"deletions": (deletion,), "upsertions": ()}):
+            (result,) = kafka.call("alter_user_scram_credentials", 0, **changes).results
+            assert (result.user, result.error_code) == ("zoë", ErrorCode.NONE)
+    warning = "user zoë cannot log in with SCRAM: user names in its messages are ASCII"
+    assert [line for line in daemon.log.splitlines() if "WARN" in line and warning in line]
+    assert daemon.log.count(warning) == 1
 
 
 @pytest.mark.parametrize("version", [0, 1])
