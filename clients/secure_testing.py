@@ -24,14 +24,14 @@ from barnabas.config.tables.security_properties import STANDARD_AUTHORIZER
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.kafka.security_requests import VERSIONS, alter_users_call
 from barnabas.protocol.messages.api_key import ApiKey
-from barnabas.protocol.messages.security.scram_credentials import AlterUserScramCredentialsRequest, ScramUpsertion
+from barnabas.protocol.messages.security.scram_credentials import AlterUserScramCredentialsRequest
 from barnabas.protocol.sasl.plain import PLAIN
-from barnabas.protocol.sasl.scram_keys import MIN_ITERATIONS, SCRAM_SHA_512, salted_password
+from barnabas.protocol.sasl.scram_keys import SCRAM_SHA_512
+from barnabas.protocol.sasl.scram_upsertions import scram_upsertion
 
 ADMIN: Final = "admin"
 _HOSTS: Final = ("localhost", "127.0.0.1")
 _DAYS: Final = 30
-_SALT_BYTES: Final = 24
 _PASSWORD_BYTES: Final = 24
 
 
@@ -69,9 +69,7 @@ class SecureBrokerProcess(BrokerProcess):
 
         Raises BrokerError if the broker refuses the name.
         """
-        salt = os.urandom(_SALT_BYTES)
-        salted = salted_password(SCRAM_SHA_512, password, salt, MIN_ITERATIONS)
-        upsertion = ScramUpsertion(name, SCRAM_SHA_512.code, MIN_ITERATIONS, salt, salted)
+        upsertion = scram_upsertion(name, SCRAM_SHA_512, password)
         call = alter_users_call(AlterUserScramCredentialsRequest(upsertions=[upsertion]))
 
         async def alter() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -83,17 +82,16 @@ def add(
     from barnabas.commands.failures import CommandFailure
     from barnabas.commands.output import print_line
     from barnabas.commands.user.passwords import read_password
-    from barnabas.protocol.messages.security.scram_credentials import AlterUserScramCredentialsRequest, ScramUpsertion
-    from barnabas.protocol.sasl.scram_keys import SALT_BYTES, SCRAM_MECHANISMS, salted_password
+    from barnabas.protocol.messages.security.scram_credentials import AlterUserScramCredentialsRequest
+    from barnabas.protocol.sasl.scram_keys import SCRAM_MECHANISMS
+    from barnabas.protocol.sasl.scram_upsertions import scram_upsertion
 
     if not name.isascii():
         raise CommandFailure(f"user {name} could not log in: SCRAM names are ASCII", ExitCode.USAGE)
     password = read_password(name, password_file)
     requests = []
     for label in dict.fromkeys(mechanisms):
-        mechanism, salt = SCRAM_MECHANISMS[label], os.urandom(SALT_BYTES)
-        salted = salted_password(mechanism, password, salt, iterations)
-        upsertion = ScramUpsertion(name, mechanism.code, iterations, salt, salted)
+        upsertion = scram_upsertion(name, SCRAM_MECHANISMS[label], password, iterations)
         requests.append(AlterUserScramCredentialsRequest(upsertions=[upsertion]))
     _alter(requests, Directories(log_dirs, config_file), bootstrap, timeout_s)
     print_line(f"user {name} has a password for {' and '.join(dict.fromkeys(mechanisms))}")
