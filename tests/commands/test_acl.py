@@ -46,7 +46,7 @@ def listed(daemon: Daemon, *arguments: str) -> list[tuple[Any, ...]]:
 
 def test_rules_are_added_listed_and_deleted(daemon: Daemon) -> None:
     added = run(daemon, "add", "--principal", "User:alice", "--topic", "orders", "--operation", "read", "--host", "::1")
-    assert added.output == "User:alice from host ::1 may READ LITERAL TOPIC orders\n"
+    assert added.output == "User:alice from host ::1 may READ TOPIC orders\n"
     run(daemon, "add", "--principal", "User:*", "--cluster", "--operation", "alter-configs", "--deny")
     of_orders = ("TOPIC", "orders", "LITERAL", "User:alice", "::1", "READ", "ALLOW")
     assert listed(daemon) == [
@@ -56,10 +56,27 @@ def test_rules_are_added_listed_and_deleted(daemon: Daemon) -> None:
     assert listed(daemon, "--permission", "allow") == [of_orders]
     assert "orders" in run(daemon, "list", "--topic", "orders").output
     deleted = run(daemon, "delete", "--topic", "orders")
-    assert deleted.output == "deleted: User:alice from host ::1 may READ LITERAL TOPIC orders\n"
+    assert deleted.output == "deleted: User:alice from host ::1 may READ TOPIC orders\n"
     assert len(listed(daemon)) == 1
     none = run(daemon, "delete", "--topic", "orders")
     assert (none.exit_code, none.stderr) == (1, "barnabas: no rule is selected\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--topic", "*", "--operation", "all", "--deny"), "may not do anything with every TOPIC"),
+        (("--topic", "*", "--operation", "all"), "may do everything with every TOPIC"),
+        (
+            ("--topic", "logs-", "--pattern", "prefixed", "--operation", "read"),
+            "may READ every TOPIC that begins with logs-",
+        ),
+        (("--group", "g", "--operation", "read", "--deny"), "may not READ GROUP g"),
+    ],
+)
+def test_a_rule_is_a_sentence(daemon: Daemon, options: tuple[str, ...], sentence: str) -> None:
+    added = run(daemon, "add", "--principal", "User:alice", *options)
+    assert added.output == f"User:alice from host * {sentence}\n"
 
 
 def test_roles_give_what_kafka_acls_gives(daemon: Daemon) -> None:

@@ -25,11 +25,21 @@ class Acl(NamedTuple):
     permission: int
 
     def __str__(self) -> str:
-        """In words: `User:alice from host * may READ LITERAL TOPIC orders`. A newer Kafka's code is its number."""
-        may = "may not" if self.permission == Permission.DENY else "may"
-        pattern, kind = code_name(PatternType, self.pattern_type), code_name(ResourceType, self.resource_type)
-        operation = code_name(Operation, self.operation)
-        return f"{self.principal} from host {self.host} {may} {operation} {pattern} {kind} {self.resource_name}"
+        """In words: `User:alice from host * may READ TOPIC orders`. A newer Kafka's code is its number."""
+        is_denial = self.permission == Permission.DENY
+        if self.operation == Operation.ALL:
+            may = "may not do anything with" if is_denial else "may do everything with"
+        else:
+            may = f"{'may not' if is_denial else 'may'} {code_name(Operation, self.operation)}"
+        return f"{self.principal} from host {self.host} {may} {self._resources()}"
+
+    def _resources(self) -> str:
+        kind = code_name(ResourceType, self.resource_type)
+        if self.pattern_type == PatternType.PREFIXED:
+            return f"every {kind} that begins with {self.resource_name}"
+        if self.pattern_type != PatternType.LITERAL:
+            return f"{code_name(PatternType, self.pattern_type)} {kind} {self.resource_name}"
+        return f"every {kind}" if self.resource_name == WILDCARD else f"{kind} {self.resource_name}"
 
 
 def code_name(kind: type[IntEnum], code: int) -> str:
