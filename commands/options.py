@@ -140,6 +140,11 @@ def client_properties() -> dict[str, str]:
     return properties
 
 
+def configured_bootstrap(ctx: click.Context) -> str | None:
+    """Return bootstrap.servers of `--command-config`. Raises UsageError."""
+    return _command_config(ctx).get("bootstrap.servers")
+
+
 def _command_config(ctx: click.Context) -> dict[str, str]:
     """Return all properties of `--command-config`, none without it. Raises UsageError."""
     from barnabas.config.properties_file import BadLineError, decode, parse_properties
@@ -194,7 +199,7 @@ def check_bootstrap(ctx: click.Context, parameter: click.Parameter, value: str) 
     from barnabas.clients.errors import ClientConfigError
 
     if ctx.get_parameter_source(parameter.name) is click.core.ParameterSource.DEFAULT:
-        value = _command_config(ctx).get("bootstrap.servers") or value
+        value = configured_bootstrap(ctx) or value
     try:
         parse_bootstrap(value)
     except ClientConfigError as error:

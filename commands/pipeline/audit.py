@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from barnabas.commands.exit_codes import ExitCode
-from barnabas.commands.options import command_config_option
+from barnabas.commands.options import command_config_option, configured_bootstrap
 from barnabas.commands.output import print_line, print_note, print_table
 from barnabas.commands.pipeline.job import SessionChoice, run_job, session_options
 from barnabas.commands.pipeline.source import (
@@ -71,6 +71,8 @@ def audit(
     An archive must have every record of the log up to the archive's end once, with the same key, value, headers and
     timestamp.
     """
+    if archive is not None and bootstrap is None and not log_dirs:
+        bootstrap = configured_bootstrap(click.get_current_context())
     if archive is None and (bootstrap is not None or compacted):
         raise click.UsageError("--bootstrap and --compacted need --archive; --log-dir checks files.")
     if (bootstrap is None) == (not log_dirs):

@@ -16,6 +16,7 @@ from barnabas.commands.options import (
     client_properties,
     client_security,
     command_config_option,
+    configured_bootstrap,
     parse_key_value,
 )
 
@@ -83,6 +84,8 @@ def source_options(command: Command) -> Command:
         source_option: tuple[str, ...],
         **others: Any,
     ) -> Any:
+        if bootstrap is None and not log_dirs:
+            bootstrap = configured_bootstrap(click.get_current_context())
         if bootstrap is not None and log_dirs:
             raise click.UsageError("--bootstrap and --log-dir exclude each other: read either a broker or files.")
         if bootstrap is None and not log_dirs:
@@ -111,7 +114,7 @@ def source_options(command: Command) -> Command:
             "bootstrap",
             metavar="HOST:PORT",
             callback=check_optional_bootstrap,
-            help="Read from this broker.",
+            help="Read from this broker. Without it and --log-dir, bootstrap.servers of --command-config counts.",
         ),
     ):
         decorated = option(decorated)

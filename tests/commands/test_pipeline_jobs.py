@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
 from barnabas.commands.exit_codes import ExitCode
 from barnabas.commands.main import main
+from barnabas.commands.pipeline.source import SourceChoice, source_options
 
 
 def run(*arguments: str) -> tuple[int, str]:
@@ -45,6 +47,25 @@ def test_wrong_usage_is_one_sentence_without_spark(arguments: tuple[str, ...], s
     code, output = run(*arguments)
     assert code == ExitCode.USAGE
     assert sentence in output
+
+
+def test_the_command_config_names_the_broker(tmp_path: Path) -> None:
+    path = tmp_path / "client.properties"
+    path.write_text("bootstrap.servers=h:1\n")
+    found: list[SourceChoice] = []
+
+    @click.command()
+    @source_options
+    def job(choice: SourceChoice) -> None:
+        found.append(choice)
+
+    given = ["--command-config", str(path)]
+    for arguments in ([], ["--bootstrap", "i:2"], ["--log-dir", str(tmp_path)]):
+        result = CliRunner().invoke(job, ["--topic", "t", *arguments, *given])
+        assert result.exit_code == 0, result.output
+    assert [(each.bootstrap, each.log_dirs) for each in found] == [("h:1", ()), ("i:2", ()), (None, (tmp_path,))]
+    code, output = run("audit", "--archive", "a", *given)
+    assert (code, "give at least one --topic of the archive" in output) == (ExitCode.USAGE, True)
 
 
 def test_policies_are_the_topics_own_configs_under_the_changes(tmp_path: Path) -> None:
