@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from itertools import islice, takewhile
 from typing import Final
 
-ITERATIONS_MAX: Final = 10_000_000
+ITERATIONS_MAX: Final = 2_000_000
 """Iterations of all derivations of one file: about 10 s with SHA-256. Tools write 2,048 to 1,000,000."""
 
 SCRYPT_MAX: Final = 1 << 20

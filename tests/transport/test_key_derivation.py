@@ -86,7 +86,7 @@ def test_a_key_with_many_iterations_is_refused(server_certificate: trustme.LeafC
 
     assert refusal(values) == (
         "ssl.keystore.key contains an encrypted key that requires 16777216 iterations of key derivation; "
-        "the limit is 10000000"
+        "the limit is 2000000"
     )
 
 
@@ -125,6 +125,6 @@ def test_the_iterations_of_a_pkcs12_file_are_added_up(
     path.write_bytes(data.replace(written, changed))
 
     assert re.fullmatch(
-        rf"ssl\.keystore\.location={path} requires 1677721[45] iterations of key derivation; the limit is 10000000",
+        rf"ssl\.keystore\.location={path} requires 1677721[45] iterations of key derivation; the limit is 2000000",
         refusal(values),
     )
