@@ -170,7 +170,9 @@ may refer to a config provider: `${provider:path:key}`. `config.providers` names
 Parameters are `config.providers.<name>.param.allowed.paths` and so on. A reference that cannot be resolved is refused.
 (Kafka keeps its text.) `barnabas config describe` shows the reference. While the broker runs, only passwords can be set
 to a reference, because whoever may alter configs could otherwise read the provider's secrets. A provider reads regular
-files of up to 1 MiB; key stores and trust stores may have 16 MiB.
+files of up to 1 MiB; key stores and trust stores may have 16 MiB. Quote a reference in a `sasl.jaas.config`,
+as in `user_alice="${file:/etc/barnabas/secrets:alice}"`: its value is escaped there, so a password may contain quotes
+and backslashes and needs no escapes of its own. (Kafka inserts it as it is.)
 
 ## Listeners
 
