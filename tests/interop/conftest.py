@@ -19,15 +19,32 @@ BROKER_VARIABLE = "BARNABAS_COMPATIBILITY_BROKER"
 RECORD_VARIABLE = "BARNABAS_COMPATIBILITY_RECORD"
 TOOLS_VERSION = "4.3.0"
 
+LONGEST = frozenset(
+    {
+        "test_clients.py",
+        "test_containers.py",
+        "test_pipeline_cluster.py",
+        "test_pipeline_demo.py",
+        "test_pipeline_kafka_target.py",
+        "test_pipeline_kills.py",
+        "test_pipeline_transactions.py",
+    }
+)
+"""Files of several minutes."""
+
 Tool = Callable[..., str]
 """Runs one of Kafka's tools, a class below org.apache.kafka.tools, with arguments; returns its output."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark by folder, because one forgotten marker would add minutes of Java to `make test`."""
+    """Mark by folder, because one forgotten marker would add minutes of Java to `make test`; put long files first.
+
+    A worker gets whole files: with the longest ones at the end, one worker would wait for the other.
+    """
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.interop)
+    items.sort(key=lambda item: item.path.name not in LONGEST)
 
 
 @pytest.fixture

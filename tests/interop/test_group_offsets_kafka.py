@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from datetime import timedelta
 from pathlib import Path
 
@@ -35,12 +36,22 @@ def commit(bootstrap: str, group: str, offsets: dict[int, int], metadata: str) -
 
 
 def committed(bootstrap: str, group: str, partitions: int) -> dict[int, int]:
-    from confluent_kafka import Consumer, TopicPartition
+    from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False})
-    found = consumer.committed([TopicPartition("orders", number) for number in range(partitions)], 30.0)
-    consumer.close()
-    return {each.partition: each.offset for each in found}
+    wanted = [TopicPartition("orders", number) for number in range(partitions)]
+    try:
+        for _ in range(100):
+            try:
+                return {each.partition: each.offset for each in consumer.committed(wanted, 30.0)}
+            except KafkaException as error:
+                # Kafka answers so for a moment after its start.
+                if error.args[0].code() != KafkaError.NOT_COORDINATOR:
+                    raise
+                time.sleep(0.1)
+        raise AssertionError("Kafka is no coordinator of the group")
+    finally:
+        consumer.close()
 
 
 def make_topic(bootstrap: str) -> None:
