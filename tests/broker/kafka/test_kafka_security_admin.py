@@ -160,7 +160,7 @@ def test_users_are_set_described_and_deleted(daemon: Daemon) -> None:
         assert kafka.call("describe_user_scram_credentials", 0, users=None).results == ()
     assert "SCRAM credential of user alice set by" in daemon.log
     assert "salted secret" not in daemon.log
-    assert "cannot log in with SCRAM" not in daemon.log
+    assert "user alice cannot log in with SCRAM" not in daemon.log
 
 
 def test_a_user_whose_name_is_not_ascii_is_warned_about(daemon: Daemon) -> None:

@@ -274,6 +274,7 @@ def test_peers_that_never_finish_do_not_keep_others_out(daemon: Daemon, port: in
 
 
 def test_a_frame_above_the_limit_closes_the_connection(daemon: Daemon, port: int) -> None:
+    set_password(daemon, "alice", "pencil")
     with socket.create_connection((daemon.host, port)) as peer:
         peer.sendall(struct.pack(">i", MAX_RECEIVE_BYTES + 1))
         assert peer.recv(1) == b""
@@ -290,6 +291,7 @@ def test_a_frame_above_the_limit_closes_the_connection(daemon: Daemon, port: int
 
 def test_mutated_logins_are_refused_and_harm_nobody(daemon: Daemon, port: int) -> None:
     """Only the changed bytes of a login's own payload may be accepted by chance: none is here."""
+    set_password(daemon, "alice", "pencil")
     generator = random.Random(16)
     kinds = schema("sasl_handshake", 1, "request")
     authenticate = schema("sasl_authenticate", 2, "request")
