@@ -6,12 +6,12 @@
 #   make test                the tests that need only this repository              (ARGS="-k name" goes to pytest)
 #   make check               lint, format, types, import table, dependencies, dead code, generated pages
 #   make coverage            the same tests with branch coverage, Python twins included: build/coverage/html
-#   make sanitize            the record tests on kernels built with ASan and UBSan
+#   make sanitize            the tests of records and appends on kernels built with ASan and UBSan
 #   make test-pythons        the core tests on each installed CPython, 3.11 to 3.14 (VERSIONS="3.13 3.14")
 #   make interop             tests with other software: Apache Kafka, clients in other languages, containers
 #   make demo, make bench    real data end to end; benchmarks beside the machine's limits
 #   make pipeline-demo       the same data through the jobs of `barnabas pipeline` (needs Java 17)
-#   make bench-kafka         one librdkafka client, and recovery after kill -9, on Barnabas and on Apache Kafka
+#   make bench-kafka         Barnabas beside Apache Kafka: librdkafka, recovery, transactions, latency end to end, logins
 #   make compatibility       Kafka's clients, feature by feature: writes docs/compatibility.md
 #   make docs, make lock     write the generated pages; write requirements/*.txt from pyproject.toml (LOCK="--upgrade")
 
@@ -21,6 +21,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEPENDENCIES := $(VENV)/.dependencies
 INSTALLED := $(VENV)/.installed
+BYTECODE := $(VENV)/.bytecode
+FOLDERS := broker clients commands config pipeline protocol transport
+SOURCES := $(shell find barnabas $(FOLDERS) -name "*.py")
 KERNELS := $(shell find protocol broker -name "*.pyx" -o -name "*.pxd" -o -name "*.h")
 ARGS ?=
 # One worker per core, at most four. Tests of one file stay together, because they share a broker.
@@ -36,7 +39,7 @@ INTEROP := $(if $(and $(shell command -v java),$(shell command -v mvn)),require,
 help:
 	@sed -n '/^#/!q;s/^# \{0,1\}//p' Makefile
 
-setup: $(INSTALLED)
+setup: $(BYTECODE)
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "no Python >= 3.11 with venv found: install one (Debian: apt-get install python3-venv) or set PYTHON=..."; exit 1; }
@@ -53,15 +56,21 @@ $(INSTALLED): $(DEPENDENCIES) pyproject.toml setup.py $(KERNELS)
 		--config-settings editable_mode=compat --editable .
 	@touch $@
 
-serve: $(INSTALLED)
+# Where PYTHONDONTWRITEBYTECODE is set, as in many containers, Python would compile 600 modules at each start: half of its
+# time. compileall does not follow the links in barnabas/, hence one argument for each.
+$(BYTECODE): $(INSTALLED) $(SOURCES)
+	@$(BIN)/python -m compileall -q $(CURDIR)/barnabas $(addprefix $(CURDIR)/barnabas/,$(FOLDERS))
+	@touch $@
+
+serve: $(BYTECODE)
 	$(BIN)/barnabas serve $(ARGS)
 
-test: $(INSTALLED)
+test: $(BYTECODE)
 	$(BIN)/python -m pytest -m "not interop" $(WORKERS) $(ARGS)
 
 # The second run disables the compiled kernels, so that their Python twins are covered, too. Not a gate: timing-sensitive
 # tests may fail under a tracer, and the report is written anyway.
-coverage: $(INSTALLED)
+coverage: $(BYTECODE)
 	rm -rf build/coverage && mkdir -p build/coverage
 	-$(BIN)/coverage run -m pytest -m "not interop" --timeout=600 $(WORKERS) $(ARGS)
 	-BARNABAS_KERNEL=python $(BIN)/coverage run -m pytest --timeout=600 $(WORKERS) tests/protocol tests/storage
@@ -75,7 +84,7 @@ sanitize: $(INSTALLED)
 test-pythons:
 	tools/test-pythons $(ARGS)
 
-interop: $(INSTALLED)
+interop: $(BYTECODE)
 	BARNABAS_INTEROP=$(INTEROP) $(BIN)/python -m pytest -m interop $(WORKERS) $(ARGS)
 
 check: $(INSTALLED)
@@ -94,33 +103,42 @@ docs: $(INSTALLED)
 	$(BIN)/python -m barnabas.broker.metrics.document --write
 	$(BIN)/python -m tools.compatibility --write
 
-compatibility: $(INSTALLED)
+compatibility: $(BYTECODE)
 	BARNABAS_INTEROP=$(INTEROP) BARNABAS_COMPATIBILITY_RESULT=docs/compatibility.json $(BIN)/python -m pytest -m interop \
 		tests/interop/test_clients.py tests/interop/test_kafka_tools.py tests/interop/test_group_tools.py \
 		tests/interop/test_transaction_tools.py $(ARGS); \
 		outcome=$$?; $(BIN)/python -m tools.compatibility --write; exit $$outcome
 
-demo: $(INSTALLED)
+demo: $(BYTECODE)
 	$(BIN)/python -m demo $(ARGS)
 
-pipeline-demo: $(INSTALLED)
+pipeline-demo: $(BYTECODE)
 	$(BIN)/python -m demo.pipeline $(ARGS)
 
-bench: $(INSTALLED)
+bench: $(BYTECODE)
 	$(BIN)/python -m benchmarks $(ARGS)
 	$(BIN)/python -m benchmarks.loading $(LOADING_ARGS)
 	$(BIN)/python -m benchmarks.metadata
 	$(BIN)/python -m benchmarks.groups
 	$(BIN)/python -m benchmarks.transactions $(TRANSACTIONS_ARGS)
 	$(BIN)/python -m benchmarks.recovery $(RECOVERY_ARGS)
+	$(BIN)/python -m benchmarks.end_to_end $(SIDE_ARGS)
+	$(BIN)/python -m benchmarks.many $(SIDE_ARGS)
 
 # One librdkafka client (Debian: librdkafka-dev) against Barnabas, its own mock cluster and Apache Kafka, whose jars
 # Maven fetches unless they are cached.
-bench-kafka: $(INSTALLED)
+bench-kafka: $(BYTECODE)
 	jars="$$($(BIN)/python -c 'from tests.support.kafka.jars import fetch; print(fetch("4.3.0"))')" && \
 		$(BIN)/python -m benchmarks.librdkafka --kafka-jars "$$jars" $(ARGS) && \
 		$(BIN)/python -m benchmarks.recovery --kafka-jars "$$jars" $(RECOVERY_ARGS) && \
-		$(BIN)/python -m benchmarks.transactions --kafka-jars "$$jars" $(TRANSACTIONS_ARGS)
+		$(BIN)/python -m benchmarks.transactions --kafka-jars "$$jars" $(TRANSACTIONS_ARGS) && \
+		$(BIN)/python -m benchmarks.end_to_end --kafka-jars "$$jars" $(SIDE_ARGS) && \
+		$(BIN)/python -m benchmarks.many --kafka-jars "$$jars" $(SIDE_ARGS) && \
+		$(BIN)/python -m benchmarks.sasl_logins --kafka-jars "$$jars" $(SIDE_ARGS) && \
+		$(BIN)/python -m benchmarks.quotas --kafka-jars "$$jars" $(SIDE_ARGS) && \
+		mirror_maker="$$($(BIN)/python -c \
+			'from tests.support.kafka.jars import fetch_mirror_maker; print(fetch_mirror_maker("4.3.0"))')" && \
+		$(BIN)/python -m benchmarks.mirrors --kafka-jars "$$jars" --mirror-maker-jars "$$mirror_maker" $(SIDE_ARGS)
 
 # uv resolves for all platforms together. It is used only here, and therefore installed in a separate environment.
 $(VENV)/lock/bin/uv: | $(BIN)/python

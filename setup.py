@@ -1,16 +1,24 @@
 """The optional compiled kernels, which pyproject.toml cannot declare.
 
-Each has a plain Python twin beside it, which is used when the extension could not be built (no C compiler or no
-Python.h; the build prints a warning). The kernels share inline C through .pxd files, which are not compiled themselves.
+Each `_*.pyx` in a folder `kernels` is one. The Python code that it replaces is used when the extension could not be
+built (no C compiler or no Python.h; the build prints a warning). The kernels share inline C through .pxd files, of
+which those without a .pyx beside them are not compiled themselves.
 """
+
+from pathlib import Path
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 
-KERNELS = tuple(f"barnabas.protocol.records.kernels.{name}" for name in ("_cleaning", "_columns", "_kernel", "_scan"))
+SOURCES = sorted(
+    Path("barnabas", source) for folder in ("broker", "protocol") for source in Path(folder).rglob("kernels/_*.pyx")
+)
 
 extensions = cythonize(
-    [Extension(name, [name.replace(".", "/") + ".pyx"], extra_compile_args=["-O3"]) for name in KERNELS],
+    [
+        Extension(".".join(source.with_suffix("").parts), [str(source)], extra_compile_args=["-O3"])
+        for source in SOURCES
+    ],
     language_level=3,
 )
 for extension in extensions:

@@ -1,14 +1,12 @@
 """Benchmarks of the broker, beside the limits of the machine: `python -m benchmarks`, or `make bench`.
 
-native/load.c      the load generator: prebuilt frames of any length-prefixed protocol
-native/transactions.c   transactional producers: patches id, epoch and sequence of prebuilt frames
-native/limits.c    memcpy, page-cache write, loopback TCP, sendfile, echo, fdatasync
-programs           compiles and runs these
-records            builds the record batches
-dialect            the benchmark's requests, in the native dialect
-system             starts and stops the measured broker; reads its CPU and memory from /proc
-page_cache         keeps the page cache full; its docstring says why
-lines              one function per line of the table
-rounds             runs the lines in alternating rounds
-report             renders medians and the page docs/performance.md
+The modules at the top are commands, each with its own lines: `python -m benchmarks.end_to_end`.
+
+table      lines and report of `python -m benchmarks`, which docs/performance.md shows
+pipeline   `python -m benchmarks.pipeline`: Spark on Barnabas
+brokers    start and stop the measured systems; read their CPU and memory from /proc
+requests   frames that are sent: record batches, and requests in both dialects
+runs       what commands share: the C programs, alternating rounds of two brokers, JSON results, the page cache
+native     the C programs: load generators, the floor, the machine's limits; their headers have the common parts
+results    JSON of measurements that documentation quotes
 """

@@ -7,16 +7,17 @@ import os
 import sys
 from pathlib import Path
 
-from benchmarks.apache_kafka import ApacheKafka
-from benchmarks.kafka_dialect import KafkaDialect
-from benchmarks.lines import Workload
-from benchmarks.machine import describe
-from benchmarks.programs import Programs
-from benchmarks.records import build_batch, build_full_batch
-from benchmarks.report import render_tables, write_page
-from benchmarks.result_files import add_json_option, write_result
-from benchmarks.rounds import run_rounds
-from benchmarks.system import Barnabas, System
+from benchmarks.brokers.apache_kafka import WARM_GIGABYTES, ApacheKafka
+from benchmarks.brokers.system import Barnabas, System
+from benchmarks.requests.kafka_dialect import KafkaDialect
+from benchmarks.requests.records import build_batch, build_full_batch
+from benchmarks.runs.machine import describe
+from benchmarks.runs.programs import Programs
+from benchmarks.runs.result_files import add_json_option, write_result
+from benchmarks.table.beside_compaction import PROPERTIES
+from benchmarks.table.lines import Workload
+from benchmarks.table.report import render_tables, write_page
+from benchmarks.table.rounds import run_rounds
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PAGE = REPOSITORY / "docs" / "performance.md"
@@ -41,12 +42,15 @@ def main(arguments: list[str]) -> int:
     load = os.getloadavg()[0]
     if load > BUSY_LOAD:
         _say(f"the machine is busy (load {load:.1f}): rates and latencies mean little, CPU per unit is too high")
+    settings = [*PROPERTIES, *options.set]
     systems: list[System] = [
-        Barnabas(options.set),
-        Barnabas(options.set, KafkaDialect(), "Barnabas in Kafka's protocol"),
+        Barnabas(settings),
+        Barnabas(settings, KafkaDialect(), "Barnabas in Kafka's protocol"),
     ]
     if options.kafka_jars is not None:
-        systems.append(ApacheKafka(options.kafka_jars))
+        systems.append(
+            ApacheKafka(options.kafka_jars, properties=PROPERTIES, warm_gigabytes=options.kafka_warm_gigabytes)
+        )
     samples = run_rounds(
         systems,
         Programs(WORK / "bin"),
@@ -93,6 +97,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--kafka-jars", type=Path, metavar="DIR", help="measure Apache Kafka too, from the jars in DIR (needs java)"
+    )
+    parser.add_argument(
+        "--kafka-warm-gigabytes",
+        type=float,
+        default=WARM_GIGABYTES,
+        help=f"warm-up of Apache Kafka in each round (default {WARM_GIGABYTES:g}); with less, its JVM still compiles",
     )
     add_json_option(parser, "bench")
     parser.add_argument("--write", action="store_true", help="put the tables into docs/performance.md")

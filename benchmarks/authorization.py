@@ -30,9 +30,9 @@ from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.security.acls import Acl
 from barnabas.protocol.messages.security.resources import Operation, PatternType, Permission, ResourceType
 from barnabas.protocol.messages.topics.topics import CreateTopicsRequest, NewTopic
-from benchmarks.kafka_dialect import KafkaDialect
-from benchmarks.records import build_batch
-from benchmarks.result_files import add_json_option, write_result
+from benchmarks.requests.kafka_dialect import KafkaDialect
+from benchmarks.requests.records import build_batch
+from benchmarks.runs.result_files import add_json_option, write_result
 
 VALUE_BYTES = 100
 PRINCIPAL, HOST = "User:alice", "10.0.0.7"
@@ -55,7 +55,7 @@ def acls(count: int) -> dict[bytes, Acl]:
 def measure_decisions(count: int, times: int) -> dict[str, float]:
     """Return microseconds of CPU by kind of decision."""
     authorizer = Authorizer()
-    authorizer.replace(acls(count))
+    authorizer.replace(authorizer.prepare(acls(count)))
     access = authorizer.access_for(PRINCIPAL, HOST)
     write_topic, allows = access.write_topic, access.allows
     write, topic = Operation.WRITE, ResourceType.TOPIC
@@ -102,7 +102,7 @@ async def measure_produce(directory: Path, rounds: int, requests: int) -> dict[s
     assert services is not None
     await services.changes.create_topics(CreateTopicsRequest([NewTopic("topic-1", 1)]))
     authorizer = Authorizer()
-    authorizer.replace(acls(1000))
+    authorizer.replace(authorizer.prepare(acls(1000)))
     dispatcher: Dispatcher = services.connections.dispatcher
     frame = memoryview(bytearray(KafkaDialect().produce("topic-1", build_batch(1, VALUE_BYTES).data)))[4:]
     sessions = {}

@@ -24,13 +24,12 @@ import urllib.request
 from pathlib import Path
 from statistics import median
 
-from benchmarks.dialect import receive_exactly
-from benchmarks.kafka_dialect import KafkaDialect
-from benchmarks.programs import Programs
-from benchmarks.result_files import add_json_option, write_result
-from benchmarks.system import Barnabas, Running, free_port
+from benchmarks.brokers.system import Barnabas, Running, free_port
+from benchmarks.requests.dialect import receive_exactly
+from benchmarks.requests.kafka_dialect import KafkaDialect
+from benchmarks.runs.programs import Programs
+from benchmarks.runs.result_files import DIRECTORY, add_json_option, write_result
 
-REPOSITORY = Path(__file__).resolve().parents[1]
 TOPIC = "orders"
 PARTITIONS = 10
 FEW_GROUPS = 100
@@ -232,7 +231,7 @@ def main(arguments: list[str]) -> int:
     add_json_option(parser, "groups")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="barnabas-groups-") as directory:
-        programs = Programs(REPOSITORY / "build" / "bench" / "bin")
+        programs = Programs(DIRECTORY / "bin")
         lines = GroupLines(Path(directory), programs, options.groups, options.seconds)
         lines.run()
     write_result(options.json, "benchmarks.groups", options, lines.samples)

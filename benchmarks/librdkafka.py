@@ -22,12 +22,12 @@ from collections import defaultdict
 from pathlib import Path
 from statistics import median
 
-from benchmarks.apache_kafka import ApacheKafka
-from benchmarks.kafka_dialect import KafkaDialect
-from benchmarks.page_cache import PageCacheFiller
-from benchmarks.programs import SOURCES, compile_program
-from benchmarks.result_files import add_json_option, write_result
-from benchmarks.system import Barnabas, Running, System
+from benchmarks.brokers.apache_kafka import ApacheKafka
+from benchmarks.brokers.system import Barnabas, Running, System
+from benchmarks.requests.kafka_dialect import KafkaDialect
+from benchmarks.runs.page_cache import PageCacheFiller
+from benchmarks.runs.programs import SOURCES, compile_program
+from benchmarks.runs.result_files import add_json_option, write_result
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 WORK = REPOSITORY / "build" / "bench"

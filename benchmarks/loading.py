@@ -29,8 +29,8 @@ from barnabas.broker.storage.log.readable_log import ReadableLog
 from barnabas.broker.storage.log_manager import LogManager
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.value import Setting
-from benchmarks.records import build_batch
-from benchmarks.result_files import add_json_option, write_result
+from benchmarks.requests.records import build_batch
+from benchmarks.runs.result_files import add_json_option, write_result
 
 PARTITIONS = 1000
 SEGMENTS_EACH = 10

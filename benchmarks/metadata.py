@@ -49,7 +49,7 @@ from barnabas.protocol.metadata.records import (
 )
 from barnabas.protocol.topic_partition import TopicPartition
 from barnabas.protocol.uuids import random_uuid, uuid_text
-from benchmarks.result_files import add_json_option, write_result
+from benchmarks.runs.result_files import add_json_option, write_result
 
 PARTITIONS_EACH = 10
 CREATIONS = 50

@@ -21,12 +21,12 @@ from collections import defaultdict
 from pathlib import Path
 from statistics import median
 
-from benchmarks.apache_kafka import ApacheKafka
-from benchmarks.dialect import Dialect, receive_exactly
-from benchmarks.kafka_dialect import KafkaDialect
-from benchmarks.records import build_full_batch
-from benchmarks.result_files import DIRECTORY, add_json_option, write_result
-from benchmarks.system import Barnabas, Running, System
+from benchmarks.brokers.apache_kafka import ApacheKafka
+from benchmarks.brokers.system import Barnabas, Running, System
+from benchmarks.requests.dialect import Dialect, receive_exactly
+from benchmarks.requests.kafka_dialect import KafkaDialect
+from benchmarks.requests.records import build_full_batch
+from benchmarks.runs.result_files import DIRECTORY, add_json_option, write_result
 
 TOPIC = "recovered"
 BATCH_BYTES = 1 << 20

@@ -1,4 +1,4 @@
-"""Benchmark of SASL: `python -m benchmarks.sasl_logins`.
+"""Benchmark of SASL: `python -m benchmarks.sasl_logins`, with --kafka-jars beside Apache Kafka in the same rounds.
 
     logins        per second by PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512, each on a new connection, over SASL_PLAINTEXT;
                   the broker's CPU per login
@@ -6,8 +6,7 @@
                   without and with those peers
 
 The clients are processes of this machine. They derive their key from the password once, which no real client does: the
-time is the broker's. With --open, --secure and --pid another broker is measured, such as Apache Kafka, whose SASL
-listener must have these three mechanisms and the PLAIN user `alice` with the password `pencil`.
+time is the broker's.
 """
 
 from __future__ import annotations
@@ -18,26 +17,32 @@ import multiprocessing
 import socket
 import struct
 import sys
-import tempfile
 import time
-from pathlib import Path
+from collections.abc import Mapping
 from statistics import median
-from typing import Any
 
-from barnabas.protocol.sasl.exchange import SaslClient
+from barnabas.protocol.sasl.exchange import SaslClient, SaslError
 from barnabas.protocol.sasl.plain import PlainClient
 from barnabas.protocol.sasl.scram_client import ScramClient
 from barnabas.protocol.sasl.scram_keys import SCRAM_MECHANISMS, salted_password
-from benchmarks.dialect import receive_exactly
-from benchmarks.kafka_dialect import KafkaDialect
-from benchmarks.result_files import add_json_option, write_result
-from benchmarks.system import cpu_seconds_of, free_port, start_process
+from benchmarks.brokers.system import free_port
+from benchmarks.requests.dialect import receive_exactly
+from benchmarks.runs.side_by_side import (
+    Columns,
+    Round,
+    run_and_report,
+    say_columns,
+    side_by_side_options,
+    systems_of,
+)
 
 USER, PASSWORD, SALT, ITERATIONS = "alice", "pencil", b"a fixed salt", 4096
 MECHANISMS = ("PLAIN", *SCRAM_MECHANISMS)
 LOGINS_FOR_A_MEDIAN = 300
 _HANDSHAKE, _AUTHENTICATE, _ALTER_USERS = 17, 36, 51
 _PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+_SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
+USER_SECONDS_MAX = 30.0
 
 Address = tuple[str, int]
 
@@ -93,68 +98,83 @@ def median_login_ms(address: Address) -> float:
     return median(times) * 1000
 
 
-def measure(opened: Address, secure: Address, pid: int, options: argparse.Namespace) -> dict[str, Any]:
+def measure(round_: Round, secure: Address, options: argparse.Namespace) -> Mapping[str, Columns]:
     """Run all lines."""
-    add_users(opened)
-    samples: dict[str, Any] = {}
+    running = round_.running
+    add_users((running.host, running.port))
+    found: dict[str, Columns] = {}
     with multiprocessing.get_context("spawn").Pool(options.workers) as pool:
         for mechanism in MECHANISMS:
-            pool.starmap(count_logins, [(secure, mechanism, options.seconds / 4)] * options.workers)
-            cpu, started = cpu_seconds_of(pid), time.monotonic()
+            _await_login(secure, mechanism)
+            pool.starmap(count_logins, [(secure, mechanism, round_.warm_seconds)] * options.workers)
+            cpu, started = running.cpu_seconds(), time.monotonic()
             counts = pool.starmap(count_logins, [(secure, mechanism, options.seconds)] * options.workers)
-            elapsed, cpu = time.monotonic() - started, cpu_seconds_of(pid) - cpu
-            count = sum(counts)
-            samples[mechanism] = {"logins_per_second": count / elapsed, "cpu_us_per_login": cpu / count * 1e6}
-            print(f"{mechanism}: {samples[mechanism]}", flush=True)
+            elapsed, cpu = time.monotonic() - started, running.cpu_seconds() - cpu
+            found[mechanism] = {
+                "logins_per_second": sum(counts) / elapsed,
+                "cpu_us_per_login": cpu / sum(counts) * 1e6,
+            }
+            say_columns(mechanism, found[mechanism])
         alone = pool.apply(median_login_ms, (secure,))
-        before = _rss_kib(pid)
+        before = running.rss_mib()
         half = _frame(_HANDSHAKE, 1, struct.pack(">h", 5) + b"PLAIN")[:15]
         peers = [socket.create_connection(secure) for _ in range(options.peers)]
         for peer in peers:
             peer.sendall(half)
         beside = pool.apply(median_login_ms, (secure,))
-        samples["unfinished"] = {
-            "peers": options.peers,
-            "kib_per_peer": (_rss_kib(pid) - before) / options.peers,
+        found[f"{options.peers:,} unfinished"] = {
+            "kib_per_peer": (running.rss_mib() - before) * 1024 / options.peers,
             "login_ms_alone": alone,
             "login_ms_beside": beside,
         }
-        print(f"unfinished: {samples['unfinished']}", flush=True)
+        say_columns("unfinished", found[f"{options.peers:,} unfinished"])
         for peer in peers:
             peer.close()
-    return samples
+    return found
+
+
+_COLUMNS = (
+    ("logins per second", "logins_per_second", 1.0, "{:,.0f}"),
+    ("broker CPU ms per login", "cpu_us_per_login", 1e-3, "{:.2f}"),
+    ("KiB per unfinished peer", "kib_per_peer", 1.0, "{:.1f}"),
+    ("login alone, ms", "login_ms_alone", 1.0, "{:.2f}"),
+    ("login beside them, ms", "login_ms_beside", 1.0, "{:.2f}"),
+)
 
 
 def main(arguments: list[str]) -> int:
     """Run with these arguments."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.sasl_logins", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=5.0, help="duration of each line (default 5)")
+    parser = side_by_side_options("sasl_logins", __doc__)
     parser.add_argument("--workers", type=int, default=4, help="client processes (default 4)")
     parser.add_argument("--peers", type=int, default=1000, help="peers that never finish (default 1000)")
-    parser.add_argument("--open", type=_address, help="HOST:PORT of another broker's PLAINTEXT listener")
-    parser.add_argument("--secure", type=_address, help="HOST:PORT of its SASL_PLAINTEXT listener")
-    parser.add_argument("--pid", type=int, help="its process id")
-    add_json_option(parser, "sasl_logins")
     options = parser.parse_args(arguments)
-    if options.secure is not None:
-        samples = measure(options.open, options.secure, options.pid, options)
-    else:
-        opened, secure = free_port(), free_port()
-        settings = [
-            f"listeners=OPEN://127.0.0.1:{opened},SECURE://127.0.0.1:{secure}",
-            "listener.security.protocol.map=OPEN:PLAINTEXT,SECURE:SASL_PLAINTEXT",
-            f"sasl.enabled.mechanisms={','.join(MECHANISMS)}",
-            f'listener.name.secure.plain.sasl.jaas.config={_PLAIN_MODULE} required user_{USER}="{PASSWORD}";',
-            "metrics.listener=",
-        ]
-        with tempfile.TemporaryDirectory(prefix="barnabas-logins-") as directory:
-            command = [sys.executable, "-m", "barnabas", "serve", "--log-level", "warning"]
-            for setting in [*settings, f"log.dirs={directory}/data"]:
-                command += ["--set", setting]
-            with start_process(command, Path(directory), opened, KafkaDialect()) as running:
-                samples = measure(("127.0.0.1", opened), ("127.0.0.1", secure), running.pid, options)
-    write_result(options.json, "benchmarks.sasl_logins", options, samples)
-    return 0
+    secure = ("127.0.0.1", free_port())
+    systems = systems_of(options, _properties(), [f"SECURE://127.0.0.1:{secure[1]}"])
+    return run_and_report("sasl_logins", options, systems, lambda round_: measure(round_, secure, options), _COLUMNS)
+
+
+def _properties() -> list[str]:
+    """Return the properties of both systems."""
+    prefix = "listener.name.secure"
+    return [
+        "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SECURE:SASL_PLAINTEXT",
+        f"sasl.enabled.mechanisms={','.join(MECHANISMS)}",
+        f'{prefix}.plain.sasl.jaas.config={_PLAIN_MODULE} required user_{USER}="{PASSWORD}";',
+        *(f"{prefix}.{name.lower()}.sasl.jaas.config={_SCRAM_MODULE} required;" for name in SCRAM_MECHANISMS),
+    ]
+
+
+def _await_login(address: Address, mechanism: str) -> None:
+    """Wait until a login succeeds: Kafka answers the creation of a user before its listener knows the user."""
+    give_up = time.monotonic() + USER_SECONDS_MAX
+    while True:
+        try:
+            log_in(address, mechanism)
+            return
+        except (OSError, RuntimeError, SaslError):
+            if time.monotonic() > give_up:
+                raise
+            time.sleep(0.05)
 
 
 def _call(connection: socket.socket, api: int, version: int, body: bytes) -> bytes:
@@ -175,18 +195,6 @@ def _frame(api: int, version: int, body: bytes) -> bytes:
 def _compact(data: bytes) -> bytes:
     """Prefix with a size below 127, as in flexible versions."""
     return bytes([len(data) + 1]) + data
-
-
-def _rss_kib(pid: int) -> int:
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1])
-    raise RuntimeError(f"process {pid} is gone")
-
-
-def _address(text: str) -> Address:
-    host, _, port = text.rpartition(":")
-    return host, int(port)
 
 
 if __name__ == "__main__":

@@ -23,14 +23,13 @@ from pathlib import Path
 from statistics import median
 
 from barnabas.clients.security.authority import Authority
-from benchmarks.apache_kafka import ApacheKafka
-from benchmarks.dialect import receive_exactly
-from benchmarks.kafka_dialect import KafkaDialect
-from benchmarks.records import Batch, build_full_batch
-from benchmarks.result_files import add_json_option, write_result
-from benchmarks.system import Running, free_port, start_process
+from benchmarks.brokers.apache_kafka import ApacheKafka
+from benchmarks.brokers.system import Running, free_port, start_process
+from benchmarks.requests.dialect import receive_exactly
+from benchmarks.requests.kafka_dialect import KafkaDialect
+from benchmarks.requests.records import Batch, build_full_batch
+from benchmarks.runs.result_files import DIRECTORY, add_json_option, write_result
 
-REPOSITORY = Path(__file__).resolve().parents[1]
 REQUEST_BYTES = 1 << 20
 VALUE_BYTES = 1024
 IN_FLIGHT = 4
@@ -138,7 +137,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--handshakes", type=int, default=1000, help="per round")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--kafka-jars", type=Path, help="folder with the jars of Apache Kafka")
-    parser.add_argument("--directory", type=Path, default=REPOSITORY / "build" / "bench")
+    parser.add_argument("--directory", type=Path, default=DIRECTORY)
     add_json_option(parser, "tls")
     options = parser.parse_args(arguments)
     options.directory.mkdir(parents=True, exist_ok=True)

@@ -22,30 +22,31 @@ together have one record and one marker for each partition of each transaction.
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
-import tempfile
 import time
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from statistics import median
 from typing import NamedTuple
 
-from benchmarks import transaction_frames as frames
-from benchmarks.apache_kafka import ApacheKafka
-from benchmarks.kafka_dialect import KafkaDialect
-from benchmarks.programs import Programs
-from benchmarks.result_files import DIRECTORY, add_json_option, write_result
-from benchmarks.system import Barnabas, Running, System
+from benchmarks.brokers.system import Barnabas, Running, System
+from benchmarks.requests import transaction_frames as frames
+from benchmarks.requests.frames import await_leaders, end_offsets
+from benchmarks.requests.kafka_dialect import KafkaDialect
+from benchmarks.runs.programs import Programs
+from benchmarks.runs.result_files import DIRECTORY
+from benchmarks.runs.side_by_side import (
+    Columns,
+    Round,
+    run_and_report,
+    say_columns,
+    side_by_side_options,
+    systems_of,
+)
 
 PARTITIONS = 10
 VALUE_BYTES = 100
 TRANSACTIONS_MAX = 2_000_000
 SETTLE_SECONDS_MAX = 30.0
-
-Columns = dict[str, float]
-Samples = dict[str, list[Columns]]
 
 
 class Line(NamedTuple):
@@ -104,43 +105,25 @@ def _settled_end(running: Running, topic: str) -> int:
     give_up = time.monotonic() + SETTLE_SECONDS_MAX
     with running.connect() as connection:
         while time.monotonic() < give_up:
-            ends = frames.end_offsets(connection, topic, PARTITIONS, committed=False)
-            if ends == frames.end_offsets(connection, topic, PARTITIONS, committed=True):
+            ends = end_offsets(connection, topic, PARTITIONS)
+            if ends == end_offsets(connection, topic, PARTITIONS, committed=True):
                 return sum(ends)
             time.sleep(0.01)
     raise RuntimeError(f"{topic}: transactions are still open after {SETTLE_SECONDS_MAX:.0f} s")
 
 
-def run_system(
-    system: System, programs: Programs, directory: Path, lines: Sequence[Line], seconds: float, warm_seconds: float
-) -> dict[str, Columns]:
-    """Measure all lines on a new broker, each after a warm-up with the same requests."""
+def measure_lines(round_: Round, programs: Programs, lines: Sequence[Line], seconds: float) -> Mapping[str, Columns]:
+    """Measure each line after a warm-up with the same requests."""
     found = {}
-    with system.start(directory) as running:
-        for number, line in enumerate(lines):
-            topic = f"line-{number}"
-            with running.connect() as connection:
-                system.dialect.create(connection, topic, PARTITIONS)
-            _await_leaders(running, topic)
-            measure(running, programs, directory, line, topic, warm_seconds)
-            found[line.name] = measure(running, programs, directory, line, topic, seconds)
-            said = ", ".join(f"{name}={value:.4g}" for name, value in found[line.name].items())
-            _say(f"  {line.name}: {said}")
+    for number, line in enumerate(lines):
+        topic = f"line-{number}"
+        with round_.running.connect() as connection:
+            round_.system.dialect.create(connection, topic, PARTITIONS)
+            await_leaders(connection, topic, PARTITIONS)
+        measure(round_.running, programs, round_.directory, line, topic, round_.warm_seconds)
+        found[line.name] = measure(round_.running, programs, round_.directory, line, topic, seconds)
+        say_columns(line.name, found[line.name])
     return found
-
-
-def _await_leaders(running: Running, topic: str) -> None:
-    """Wait until every partition answers: Kafka creates a topic before its partitions have a leader."""
-    give_up = time.monotonic() + SETTLE_SECONDS_MAX
-    while True:
-        try:
-            with running.connect() as connection:
-                frames.end_offsets(connection, topic, PARTITIONS, committed=True)
-            return
-        except RuntimeError:
-            if time.monotonic() > give_up:
-                raise
-            time.sleep(0.01)
 
 
 _COLUMNS = (
@@ -155,83 +138,37 @@ _COLUMNS = (
 )
 
 
-def render(samples: Samples) -> str:
-    """Render a Markdown table; a cell is the median of all rounds with minimum and maximum."""
-    head = ["line", *(title for title, *_ in _COLUMNS)]
-    rows = [f"| {' | '.join(head)} |", "|" + " --- |" * len(head)]
-    for line, rounds in samples.items():
-        cells = []
-        for _, column, factor, form in _COLUMNS:
-            values = [each[column] * factor for each in rounds if column in each]
-            if not values:
-                cells.append("")
-                continue
-            low, high = form.format(min(values)), form.format(max(values))
-            cells.append(f"**{form.format(median(values))}** ({low} - {high})")
-        rows.append(f"| {line} | {' | '.join(cells)} |")
-    return "\n".join(rows)
-
-
 def main(arguments: list[str]) -> int:
     """Run with these arguments."""
-    options = _parser().parse_args(arguments)
-    ours = Barnabas(options.set, KafkaDialect())
-    measured: list[tuple[System, tuple[Line, ...], float]] = []
+    options = _options(arguments)
+    lines_of: dict[System, list[Line]] = {}
+
+    def add(systems: Sequence[System], lines: Sequence[Line]) -> None:
+        chosen = [line for line in lines if options.lines in line.name]
+        lines_of.update({system: chosen for system in systems if chosen})
+
     if not options.idempotent_only:
-        if not options.kafka_only:
-            measured.append((ours, TRANSACTIONAL, ours.warm_seconds))
-        if options.kafka_jars is not None:
-            kafka = ApacheKafka(options.kafka_jars)
-            measured.append((kafka, TRANSACTIONAL, min(kafka.warm_seconds, options.warm)))
+        add(systems_of(options), TRANSACTIONAL)
     if not options.kafka_only:
-        measured.append((ours, IDEMPOTENT, ours.warm_seconds))
+        add([Barnabas(options.set, KafkaDialect())], IDEMPOTENT)
     if options.base is not None:
         program = [str(options.base / ".venv" / "bin" / "barnabas")]
-        base = Barnabas(options.set, KafkaDialect(), "Barnabas before", program)
-        measured.append((base, IDEMPOTENT, ours.warm_seconds))
-    options.directory.mkdir(parents=True, exist_ok=True)
-    home = Path(tempfile.mkdtemp(prefix="barnabas-transactions-", dir=options.directory))
+        add([Barnabas(options.set, KafkaDialect(), "Barnabas before", program)], IDEMPOTENT)
     programs = Programs(DIRECTORY / "bin")
-    samples: Samples = defaultdict(list)
-    try:
-        for number in range(options.rounds):
-            # Every second round runs backwards, so that no system always follows the same one.
-            for index, (system, lines, warm) in list(enumerate(measured))[:: -1 if number % 2 else 1]:
-                _say(f"round {number + 1} of {options.rounds}: {system.name}")
-                place = home / f"{number}-{index}"
-                place.mkdir()
-                found = run_system(system, programs, place, lines, options.seconds, warm)
-                for line, columns in found.items():
-                    samples[f"{system.name}: {line}"].append(columns)
-                shutil.rmtree(place)
-    finally:
-        shutil.rmtree(home)
-    print(render(samples))
-    write_result(options.json, "benchmarks.transactions", options, samples)
-    return 0
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.transactions",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    return run_and_report(
+        "transactions",
+        options,
+        list(lines_of),
+        lambda round_: measure_lines(round_, programs, lines_of[round_.system], options.seconds),
+        _COLUMNS,
     )
-    parser.add_argument("--rounds", type=int, default=3, help="number of measurements of each line (default 3)")
-    parser.add_argument("--seconds", type=float, default=5.0, help="duration of each line (default 5)")
-    parser.add_argument("--warm", type=float, default=10.0, help="warm-up of each line of Apache Kafka (default 10)")
-    parser.add_argument("--set", action="append", default=[], metavar="K=V", help="a property of Barnabas")
-    parser.add_argument("--directory", type=Path, default=DIRECTORY, help="where data is written")
-    parser.add_argument("--kafka-jars", type=Path, metavar="DIR", help="measure Apache Kafka too (needs java)")
+
+
+def _options(arguments: list[str]) -> argparse.Namespace:
+    parser = side_by_side_options("transactions", __doc__)
     parser.add_argument("--base", type=Path, metavar="DIR", help="a checkout of earlier code, for the idempotent lines")
     parser.add_argument("--idempotent-only", action="store_true", help="measure only the idempotent lines")
-    parser.add_argument("--kafka-only", action="store_true", help="measure only Apache Kafka")
-    add_json_option(parser, "transactions")
-    return parser
+    return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from barnabas.config.synonyms import Synonym, broker_synonyms, topic_synonyms
 from barnabas.protocol.messages.cluster.configs import ConfigEntry, ConfigSynonym
 
 UNKNOWN_TYPE: Final = "unknown"
-"""Type of a topic or group property of Kafka that is stored but has no effect here."""
+"""Type of a stored topic or group property of Kafka without effect here, and of a mirror's definition."""
 
 _INTERNAL: Final = "internal.segment.bytes"
 
@@ -36,7 +36,7 @@ def topic_entries(
         entries.append(_entry(known, value, synonyms, read_only=False, with_docs=with_docs))
     for name, text in overrides.items():
         if name not in TOPIC_PROPERTIES:
-            entries.append(_without_effect(name, text, ConfigSource.DYNAMIC_TOPIC_CONFIG, with_synonyms))
+            entries.append(_of_unknown_type(name, text, ConfigSource.DYNAMIC_TOPIC_CONFIG, with_synonyms))
     return entries
 
 
@@ -50,7 +50,7 @@ def group_entries(
         entries.append(_entry(known, value, synonyms, read_only=False, with_docs=with_docs))
     for name, text in overrides.items():
         if name not in GROUP_CONFIGS:
-            entries.append(_without_effect(name, text, ConfigSource.GROUP_CONFIG, with_synonyms))
+            entries.append(_of_unknown_type(name, text, ConfigSource.GROUP_CONFIG, with_synonyms))
     return entries
 
 
@@ -77,6 +77,12 @@ def broker_entries(
     ]
 
 
+def mirror_entries(definitions: Mapping[str, str], *, with_synonyms: bool = False) -> list[ConfigEntry]:
+    """Describe stored definitions of mirrors, by the names of their configs."""
+    source = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
+    return [_of_unknown_type(name, text, source, with_synonyms) for name, text in definitions.items()]
+
+
 def _entry(
     known: Property, value: ConfigValue, synonyms: Iterable[Synonym], *, read_only: bool, with_docs: bool
 ) -> ConfigEntry:
@@ -93,6 +99,6 @@ def _entry(
     )
 
 
-def _without_effect(name: str, text: str, source: ConfigSource, with_synonyms: bool) -> ConfigEntry:
+def _of_unknown_type(name: str, text: str, source: ConfigSource, with_synonyms: bool) -> ConfigEntry:
     synonyms = [ConfigSynonym(name, text, source.name)] if with_synonyms else []
     return ConfigEntry(name, text, source.name, UNKNOWN_TYPE, "", synonyms=synonyms)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.config import LogConfig, ensure_reconfigurable
-from barnabas.config.listener_view import ListenerView
+from barnabas.config.security.listener_view import ListenerView
 
 if TYPE_CHECKING:
     from collections.abc import Callable

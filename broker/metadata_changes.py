@@ -9,6 +9,8 @@ the registry belongs to the event loop. A partition leaves the registry before i
 once its directory exists. If creating a directory fails after the commit, the topic exists without that log: it is
 answered KAFKA_STORAGE_ERROR, and the next start creates the log.
 
+The plans are imported when they are first needed, on the thread that runs them.
+
 The image names a new topic before its logs exist: a caller that creates a topic and writes to it must wait for the
 creation, not for the name.
 """
@@ -20,30 +22,12 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from barnabas.broker.metadata.configs import plan_alter_configs
-from barnabas.broker.metadata.features import plan_update_features
 from barnabas.broker.metadata.placement import Placement
 from barnabas.broker.metadata.producer_ids import plan_producer_id_block
-from barnabas.broker.metadata.topics import (
-    TakeQuota,
-    plan_create_partitions,
-    plan_create_topics,
-    plan_delete_topics,
-    take_freely,
-)
+from barnabas.broker.metadata.topic_quota import TakeQuota, take_freely
 from barnabas.broker.storage.files.open_files import partitions_at_once
 from barnabas.config import ensure_reconfigurable
 from barnabas.protocol.errors import BrokerError, ErrorCode
-from barnabas.protocol.messages.cluster.configs import AlterConfigsRequest, AlterConfigsResponse
-from barnabas.protocol.messages.cluster.update_features import FeatureUpdateResult, UpdateFeaturesRequest
-from barnabas.protocol.messages.topics.topics import (
-    CreatePartitionsRequest,
-    CreateTopicsRequest,
-    DeleteTopicsRequest,
-    NewTopic,
-    TopicResult,
-    TopicsResponse,
-)
 from barnabas.protocol.topic_partition import TopicPartition
 from barnabas.protocol.uuids import ZERO_UUID
 
@@ -54,6 +38,16 @@ if TYPE_CHECKING:
     from barnabas.broker.metadata.plan import Plan
     from barnabas.broker.metadata.view import MetadataView
     from barnabas.broker.partitions.creation_steps import PartitionSteps
+    from barnabas.protocol.messages.cluster.configs import AlterConfigsRequest, AlterConfigsResponse, AlterConfigsResult
+    from barnabas.protocol.messages.cluster.update_features import FeatureUpdateResult, UpdateFeaturesRequest
+    from barnabas.protocol.messages.topics.topics import (
+        CreatePartitionsRequest,
+        CreateTopicsRequest,
+        DeleteTopicsRequest,
+        NewTopic,
+        TopicResult,
+        TopicsResponse,
+    )
     from barnabas.protocol.metadata.records import MetadataRecord
 
 Result = TypeVar("Result")
@@ -96,31 +90,32 @@ class MetadataChanges:
 
         `take_quota` is called on a thread, here and below.
         """
-        return TopicsResponse(
-            await self._change(
-                lambda image: plan_create_topics(
-                    image,
-                    request.topics,
-                    config=self._config.broker,
-                    placement=self._placement(image),
-                    take_quota=take_quota,
-                ),
-                commit=not request.validate_only,
+
+        def plan(image: MetadataImage) -> Plan[TopicResult]:
+            from barnabas.broker.metadata.topics import plan_create_topics
+
+            return plan_create_topics(
+                image,
+                request.topics,
+                config=self._config.broker,
+                placement=self._placement(image),
+                take_quota=take_quota,
             )
-        )
+
+        return await self._answer_topics(plan, commit=not request.validate_only)
 
     async def create_in_steps(self, topic: NewTopic, steps: PartitionSteps) -> TopicResult:
         """Create one topic whose logs are created one by one, in the order of `steps`, between other changes.
 
         The next start creates the logs that failed or that a crash prevented.
         """
-        (result,) = await self._change(
-            lambda image: plan_create_topics(
-                image, [topic], config=self._config.broker, placement=self._placement(image)
-            ),
-            commit=True,
-            later=topic.name,
-        )
+
+        def plan(image: MetadataImage) -> Plan[TopicResult]:
+            from barnabas.broker.metadata.topics import plan_create_topics
+
+            return plan_create_topics(image, [topic], config=self._config.broker, placement=self._placement(image))
+
+        (result,) = await self._change(plan, commit=True, later=topic.name)
         created = self._store.image.topics.get(topic.name)
         if result.error is ErrorCode.NONE and created is not None:
 
@@ -136,31 +131,33 @@ class MetadataChanges:
 
     async def delete_topics(self, request: DeleteTopicsRequest, take_quota: TakeQuota = take_freely) -> TopicsResponse:
         """Delete topics; one result each."""
-        return TopicsResponse(
-            await self._change(
-                lambda image: plan_delete_topics(
-                    image,
-                    request.names,
-                    config=self._config.broker,
-                    references=request.references,
-                    take_quota=take_quota,
-                ),
-                commit=True,
+
+        def plan(image: MetadataImage) -> Plan[TopicResult]:
+            from barnabas.broker.metadata.topics import plan_delete_topics
+
+            return plan_delete_topics(
+                image,
+                request.names,
+                config=self._config.broker,
+                references=request.references,
+                take_quota=take_quota,
             )
-        )
+
+        return await self._answer_topics(plan, commit=True)
 
     async def create_partitions(
         self, request: CreatePartitionsRequest, take_quota: TakeQuota = take_freely
     ) -> TopicsResponse:
         """Add partitions to topics; one result each."""
-        return TopicsResponse(
-            await self._change(
-                lambda image: plan_create_partitions(
-                    image, request.topics, placement=self._placement(image), take_quota=take_quota
-                ),
-                commit=not request.validate_only,
+
+        def plan(image: MetadataImage) -> Plan[TopicResult]:
+            from barnabas.broker.metadata.topics import plan_create_partitions
+
+            return plan_create_partitions(
+                image, request.topics, placement=self._placement(image), take_quota=take_quota
             )
-        )
+
+        return await self._answer_topics(plan, commit=not request.validate_only)
 
     async def alter_configs(self, request: AlterConfigsRequest, *, is_trusted: bool = True) -> AlterConfigsResponse:
         """Change configs; one result per resource.
@@ -168,34 +165,41 @@ class MetadataChanges:
         `is_trusted` False: whether a running broker can apply them is not looked at, which reads the files that they
         name, derives keys, and takes as long as the client likes.
         """
-        return AlterConfigsResponse(
-            await self._change(
-                lambda image: plan_alter_configs(
-                    image,
-                    request.resources,
-                    config=self._config.static,
-                    node_id=self._store.node_id,
-                    replace=request.replace,
-                    ensure_applicable=self._config.ensure_applicable if is_trusted else ensure_reconfigurable,
-                ),
-                commit=is_trusted and not request.validate_only,
+
+        def plan(image: MetadataImage) -> Plan[AlterConfigsResult]:
+            from barnabas.broker.metadata.configs import plan_alter_configs
+
+            return plan_alter_configs(
+                image,
+                request.resources,
+                config=self._config.static,
+                node_id=self._store.node_id,
+                replace=request.replace,
+                ensure_applicable=self._config.ensure_applicable if is_trusted else ensure_reconfigurable,
             )
-        )
+
+        results = await self._change(plan, commit=is_trusted and not request.validate_only)
+        from barnabas.protocol.messages.cluster.configs import AlterConfigsResponse
+
+        return AlterConfigsResponse(results)
 
     async def update_features(
         self, request: UpdateFeaturesRequest, *, has_consumer_groups: bool
     ) -> list[FeatureUpdateResult]:
         """Change levels of features, all or none; one result each. Raises BrokerError."""
-        return await self._change(
-            lambda image: plan_update_features(
+
+        def plan(image: MetadataImage) -> Plan[FeatureUpdateResult]:
+            from barnabas.broker.metadata.features import plan_update_features
+
+            return plan_update_features(
                 image,
                 request.updates,
                 node_id=self._store.node_id,
                 kraft_version=int(self._store.voter.directory_id != ZERO_UUID),
                 has_consumer_groups=has_consumer_groups,
-            ),
-            commit=not request.validate_only,
-        )
+            )
+
+        return await self._change(plan, commit=not request.validate_only)
 
     async def take_producer_id_block(self) -> range:
         """Reserve and return the next block of producer ids. Raises BrokerError KAFKA_STORAGE_ERROR."""
@@ -212,6 +216,15 @@ class MetadataChanges:
         """
         return await self._change(make_plan, commit=commit)
 
+    async def change_topics(
+        self, make_plan: Callable[[MetadataImage, Placement], Plan[TopicResult]]
+    ) -> list[TopicResult]:
+        """Carry out a mirror's plan, which creates or grows topics; one result each. Raises BrokerError.
+
+        `make_plan` runs on a thread.
+        """
+        return await self._change(lambda image: make_plan(image, self._placement(image)), commit=True)
+
     async def close(self) -> None:
         """Wait for the current change; later ones fail."""
         async with self._one_at_a_time:
@@ -224,6 +237,14 @@ class MetadataChanges:
             image,
             partitions_max=partitions_at_once(),
         )
+
+    async def _answer_topics(
+        self, plan: Callable[[MetadataImage], Plan[TopicResult]], *, commit: bool
+    ) -> TopicsResponse:
+        results = await self._change(plan, commit=commit)
+        from barnabas.protocol.messages.topics.topics import TopicsResponse
+
+        return TopicsResponse(results)
 
     async def _change(
         self,
@@ -244,7 +265,8 @@ class MetadataChanges:
                     self._on_store_failed()
                 raise
             failed = await self._applier.apply(before, after, self._blocking, later=later)
-            _set_failures(plan.results, failed)
+            if failed:
+                _set_failures(plan.results, failed)
             return plan.results
 
     async def _blocking(self, work: Callable[..., T], *arguments: Any) -> T:
@@ -253,6 +275,8 @@ class MetadataChanges:
 
 def _set_failures(results: Sequence[object], failed: Mapping[str, BrokerError]) -> None:
     """Set the error of topics that exist in the metadata without all of their logs."""
+    from barnabas.protocol.messages.topics.topics import TopicResult
+
     for result in results:
         if isinstance(result, TopicResult) and result.name in failed:
             error = failed[result.name]

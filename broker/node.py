@@ -17,21 +17,24 @@ import logging
 import socket
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from barnabas.broker.authorization.configured import configured_authorizer
-from barnabas.broker.coordinator_log.log import LogParts
-from barnabas.broker.groups.coordinator import GroupCoordinator
+from barnabas.broker.coordinator_log.parts import LogParts
+from barnabas.broker.coordinators import Coordinators
 from barnabas.broker.handlers.api_table import ApiTable, HandlerContext
 from barnabas.broker.image_applier import ImageApplier
 from barnabas.broker.live_config import LiveConfig
+from barnabas.broker.metadata.directories.examine import STANDBY_FILE
 from barnabas.broker.metadata.errors import MetadataError
+from barnabas.broker.metadata.mirrors.producer_ids import lowest_producer_id
 from barnabas.broker.metadata.store import MetadataStore, open_metadata
 from barnabas.broker.metadata_changes import MetadataChanges
 from barnabas.broker.metrics.loop_lag import LoopLagTimer
+from barnabas.broker.metrics.loop_stalls import LoopStallTimer
 from barnabas.broker.metrics.server import MetricsServer, start_metrics_server
 from barnabas.broker.metrics.state import BrokerState, Phase
+from barnabas.broker.mirrors.broker_mirrors import BrokerMirrors
 from barnabas.broker.network.advertised import AdvertisedAddresses
 from barnabas.broker.network.client_listeners import ClientListeners
 from barnabas.broker.network.connection_quotas import ConnectionQuotas
@@ -46,14 +49,12 @@ from barnabas.broker.quotas.connection_rates import ConnectionRates
 from barnabas.broker.quotas.manager import QuotaManager, QuotaWindows, monotonic_ms
 from barnabas.broker.security.sasl.failure_log import FailureLog
 from barnabas.broker.security.tls.certificates import Certificates
-from barnabas.broker.security.tokens.lifetimes import TokenLifetimes, token_lifetimes
-from barnabas.broker.security.tokens.sweep import TokenSweep
 from barnabas.broker.security_applier import SecurityApplier
 from barnabas.broker.startup_error import StartupError
 from barnabas.broker.storage.files.clean_shutdown import NO_BROKER_EPOCH
 from barnabas.broker.storage.files.errors import StorageError
 from barnabas.broker.storage.log_manager import LogManager
-from barnabas.broker.transactions.coordinator import TransactionCoordinator
+from barnabas.broker.warm_up import DELAY_SECONDS, first_modules, import_modules, warm_up
 from barnabas.config.listeners import METRICS, SSL
 
 if TYPE_CHECKING:
@@ -64,6 +65,8 @@ if TYPE_CHECKING:
     from barnabas.broker.metadata.view import MetadataView
     from barnabas.broker.metadata_changes import Committer
     from barnabas.broker.network.gating import Gate
+    from barnabas.broker.security.tokens.lifetimes import TokenLifetimes
+    from barnabas.broker.standby.active_side import ActiveSide
     from barnabas.broker.storage.log.readable_log import ReadableLog
     from barnabas.broker.storage.served_logs import ServedLogs
     from barnabas.broker.storage.services.clock import Clock
@@ -81,8 +84,7 @@ BLOCKING_IO_THREADS: Final = 4
 """Number of threads that read cold segments and search by timestamp."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Storage:
+class _Storage(NamedTuple):
     """The parts that exist once the log directories are open and all logs are loaded."""
 
     log_manager: ServedLogs[ReadableLog]
@@ -93,14 +95,13 @@ class _Storage:
     config: LiveConfig
 
 
-@dataclass(frozen=True, slots=True)
-class _Services:
+class _Services(NamedTuple):
     """The parts that serve clients."""
 
     storage: _Storage
     changes: MetadataChanges
-    groups: GroupCoordinator
-    transactions: TransactionCoordinator
+    coordinators: Coordinators
+    mirrors: BrokerMirrors
     fetch: FetchHandler
     connections: ConnectionRegistry
     listeners: ClientListeners
@@ -124,6 +125,7 @@ class Node:
         self._failures = FailureLog(loop)
         self._certificates = self._state.certificates = Certificates()
         self._loop_lag = LoopLagTimer(loop, self._probes.loop_lag)
+        self._loop_stalls = LoopStallTimer(loop, self._probes.loop_stalls)
         self._sockets: list[socket.socket] = []
         self._metrics: MetricsServer | None = None
         self._services: _Services | None = None
@@ -131,12 +133,26 @@ class Node:
         self._token_sweep: asyncio.Task[None] | None = None
         self.failed = asyncio.Event()
         """Set when the broker cannot continue: the log directory with the metadata log has failed."""
+        self.retired = asyncio.Event()
+        """Set when the broker has handed over to its standby, and must stop."""
 
     @property
     def port(self) -> int:
         """The port of the first listener."""
         port: int = self._sockets[0].getsockname()[1]
         return port
+
+    @property
+    def ports(self) -> dict[str, int]:
+        """The ports by the listeners' names."""
+        names = [listener.name for listener in self._config.listeners]
+        return {name: opened.getsockname()[1] for name, opened in zip(names, self._sockets, strict=True)}
+
+    @property
+    def cluster_id(self) -> str:
+        """The cluster id of a started broker."""
+        assert self._services is not None
+        return self._services.storage.metadata.cluster_id
 
     @property
     def metrics_port(self) -> int | None:
@@ -156,7 +172,9 @@ class Node:
                 config.get_int("socket.receive.buffer.bytes"),
             )
             self._metrics = self._start_metrics()
-            services = self._assemble(await self._blocking(self._open_storage))
+            opening = self._loop.run_in_executor(self._blocking_io, self._open_storage)
+            import_modules(first_modules())  # the thread waits for the disk meanwhile
+            services = self._assemble(await opening)
             self._services = services
             await self._blocking(services.listeners.load_certificates)
             self._accept(services)
@@ -174,13 +192,14 @@ class Node:
         self._state.drain()
         services.listeners.close()
         services.fetch.answer_all()
-        services.groups.refuse_members()
+        services.coordinators.refuse_members()
         await services.connections.drain(DRAIN_SECONDS)
         self._loop_lag.stop()
+        self._loop_stalls.stop()
         if self._token_sweep is not None:
             self._token_sweep.cancel()
-        await services.transactions.stop()
-        await services.groups.stop()
+        await services.mirrors.stop()
+        await services.coordinators.stop()
         await services.changes.close()
         if self._authorizer is not None:
             await self._blocking(self._authorizer.close)
@@ -208,7 +227,8 @@ class Node:
     def _open_storage(self) -> _Storage:
         """Open directories, metadata and logs.
 
-        Garbage collection is off meanwhile: loading allocates many objects, none of which can be collected.
+        Garbage collection is off meanwhile: loading allocates many objects, none of which can be collected. They are
+        frozen without a last collection, which would take 15 ms and free 700 small objects.
         """
         config, clock = self._config, self._clock
         self._state.phase = Phase.LOADING
@@ -226,16 +246,31 @@ class Node:
             else:
                 manager = LogManager(config, clock=clock, on_directory_failed=self._directory_failed)
                 self._open_directories(manager)
-                store = open_metadata(config, manager, clock)
+                takes_over = (config.metadata_log_dir / STANDBY_FILE).exists() and self._takes_over()
+                store = open_metadata(config, manager, clock, takes_over=takes_over)
+                if takes_over:
+                    self._end_takeover()
                 live = LiveConfig(config, store.node_id, store.image)
                 manager.load_logs(live.log_config, store.is_stray, store.assign)
                 store.reconcile(manager)
                 storage = _Storage(manager, store, store, store, live)
         finally:
+            gc.freeze()  # before enable(), or the next allocation would begin a collection of everything
             gc.enable()
-        gc.collect()
-        gc.freeze()
         return storage
+
+    def _takes_over(self) -> bool:
+        """Return whether the directory is a standby's that takes over. Raises MetadataError for an unreadable file."""
+        from barnabas.broker.metadata.directories.standby_state import Role, read_state  # here: few directories have it
+
+        return read_state(self._config.metadata_log_dir).role is Role.PROMOTING
+
+    def _end_takeover(self) -> None:
+        """Note that all leader epochs are raised. Raises OSError."""
+        from barnabas.broker.metadata.directories.standby_state import Role, read_state, write_state
+
+        directory = self._config.metadata_log_dir
+        write_state(directory, read_state(directory)._replace(role=Role.ACTIVE))
 
     def _open_directories(self, manager: ServedLogs[ReadableLog]) -> None:
         self._state.log_manager = manager
@@ -261,20 +296,20 @@ class Node:
             wall_ms=self._clock.wall_ms,
             loop=loop,
         )
-        groups = GroupCoordinator(coordinator_parts, blocking_io=self._blocking_io, probe=probes.groups)
-        producer_ids = ProducerIds(changes)
-        transactions = TransactionCoordinator(
+        producer_ids = ProducerIds(changes, lambda: lowest_producer_id(metadata))
+        coordinators = Coordinators(
             coordinator_parts,
-            offsets=groups,
+            state=self._state,
             producer_ids=producer_ids,
             blocking_io=self._blocking_io,
-            probe=probes.transactions,
+            probes=probes,
         )
-        groups.add_load_listener(transactions.completion.retry_now)
-        self._state.transactions = transactions
-        if config.get_bool("metrics.group.lag.enable"):
-            self._state.committed_offsets = groups.offsets.committed
-        tokens = token_lifetimes(config, self._clock.wall_ms)
+        mirrors = BrokerMirrors(
+            metadata, changes, live, self._partitions, coordinators.group_offsets, self._blocking_io
+        )
+        applier.follow(mirrors.apply)
+        self._state.mirrors = mirrors
+        tokens = self._token_lifetimes()
         apis = ApiTable(
             HandlerContext(
                 loop=loop,
@@ -283,8 +318,7 @@ class Node:
                 log_manager=log_manager,
                 store=metadata,
                 changes=changes,
-                groups=groups,
-                transactions=transactions,
+                coordinators=coordinators,
                 producer_ids=producer_ids,
                 tokens=tokens,
                 config=live,
@@ -292,20 +326,23 @@ class Node:
                 flush_waits=self._flush_waits,
                 blocking_io=self._blocking_io,
                 clock=self._clock,
+                mirrors=mirrors,
+                active_side=lambda: self._active_side(storage),
             )
         )
-        handlers = apis.handlers
+        handlers, frames = apis.handlers, apis.frames
         if config.get_bool("read.only"):
             from barnabas.broker.read_only import refusing_handlers
 
-            handlers = handlers | refusing_handlers()
+            handlers, frames = handlers | refusing_handlers(), None
         idle_ms = config.get_int("connections.max.idle.ms")
         connections = ConnectionRegistry(
             loop,
-            Dispatcher(handlers, probes, loop),
+            Dispatcher(handlers, probes, loop, frames),
             self._blocking_io,
             probes.connections,
             max_frame_bytes=config.get_int("socket.request.max.bytes"),
+            receive_memory_bytes=config.get_int("queued.max.request.bytes"),
             quotas=ConnectionQuotas(live),
             max_idle_seconds=idle_ms / 1000 if idle_ms >= 0 else None,
             client_quotas=quotas,
@@ -314,7 +351,22 @@ class Node:
         listeners = ClientListeners(
             loop, live, connections, connection_rates, probes, self._failures, self._certificates
         )
-        return _Services(storage, changes, groups, transactions, apis.fetch, connections, listeners, tokens)
+        return _Services(storage, changes, coordinators, mirrors, apis.fetch, connections, listeners, tokens)
+
+    def _token_lifetimes(self) -> TokenLifetimes | None:
+        if not self._config.is_set("delegation.token.secret.key"):
+            return None
+        from barnabas.broker.security.tokens.lifetimes import token_lifetimes  # here: most brokers have no tokens
+
+        return token_lifetimes(self._config, self._clock.wall_ms)
+
+    def _active_side(self, storage: _Storage) -> ActiveSide | None:
+        if storage.store is None:
+            return None
+        from barnabas.broker.standby.active_side import ActiveSide  # here: most brokers have no standby
+
+        directory = self._config.metadata_log_dir
+        return ActiveSide(storage.store, self._partitions, directory, self._blocking_io, self.retired.set)
 
     def _accept(self, services: _Services) -> None:
         """Start the background tasks, then accept clients."""
@@ -323,9 +375,12 @@ class Node:
         if storage.store is not None:
             storage.store.start_snapshots(storage.log_manager.scheduler)
         self._flush_waits.flusher.start()
-        services.groups.start()
-        services.transactions.start()
+        services.coordinators.start()
+        if isinstance(storage.log_manager, LogManager):
+            services.mirrors.start(storage.log_manager)
         if services.tokens is not None and storage.store is not None:
+            from barnabas.broker.security.tokens.sweep import TokenSweep  # here: most brokers have no tokens
+
             sweep = TokenSweep(
                 services.changes,
                 self._clock.wall_ms,
@@ -333,11 +388,17 @@ class Node:
             )
             self._token_sweep = self._loop.create_task(sweep.run())
         self._loop_lag.start()
+        self._loop_stalls.start()
         services.connections.start()
         backlog = self._config.get_int("socket.listen.backlog.size")
         services.listeners.start(self._sockets, self._gates(services), backlog)
         self._certificates.start(storage.log_manager.scheduler)
         self._state.serve()
+        self._loop.call_later(DELAY_SECONDS, self._warm_up)
+
+    def _warm_up(self) -> None:
+        if self._state.phase is Phase.SERVING:
+            self._loop.run_in_executor(self._blocking_io, warm_up)
 
     def _gates(self, services: _Services) -> Mapping[str, Callable[[], Gate]]:
         """Return by listener what begins the authentication of a connection. Raises StartupError."""
@@ -374,6 +435,7 @@ class Node:
 
     async def _abandon(self) -> None:
         self._loop_lag.stop()
+        self._loop_stalls.stop()
         self._flush_waits.flusher.stop()
         if self._services is not None:
             self._services.listeners.close()

@@ -103,9 +103,22 @@ class ConnectionProbe:
     `draining`); `closed` counts by reason those that had been accepted (`client`, `idle`, `bad_frame`, `write_timeout`,
     `draining`, `connection_reset`, ...). Reasons are few and fixed: they become values of the label `error`.
     `received_bytes` and `sent_bytes` include framing. `muted` is the number of connections that a quota mutes now.
+    `receive_memory` is the memory of receive buffers beyond the first 256 KiB of each connection,
+    `receive_memory_limit` its bound, and `waiting_for_memory` the number of connections that wait for some.
     """
 
-    __slots__ = ("accepted", "closed", "muted", "open", "received_bytes", "refused", "sent_bytes")
+    __slots__ = (
+        "accepted",
+        "closed",
+        "muted",
+        "open",
+        "receive_memory",
+        "receive_memory_limit",
+        "received_bytes",
+        "refused",
+        "sent_bytes",
+        "waiting_for_memory",
+    )
 
     def __init__(self) -> None:
         self.open = 0
@@ -115,6 +128,9 @@ class ConnectionProbe:
         self.closed: dict[str, int] = {}
         self.received_bytes = 0
         self.sent_bytes = 0
+        self.receive_memory = 0
+        self.receive_memory_limit = 0
+        self.waiting_for_memory = 0
 
     def count_accepted(self) -> None:
         """Count an accepted connection."""
@@ -191,6 +207,26 @@ class LoopLagProbe(LatencyHistogram):
         self.last_beat: float | None = None
 
 
+class LoopStallProbe:
+    """Stalls of the event loop by cause: number, seconds, and the longest since the start.
+
+    The causes are those of metrics/loop_stalls.py.
+    """
+
+    __slots__ = ("counts", "longest_seconds", "seconds")
+
+    def __init__(self) -> None:
+        self.counts: dict[str, int] = {}
+        self.seconds: dict[str, float] = {}
+        self.longest_seconds = 0.0
+
+    def count(self, cause: str, seconds: float) -> None:
+        """Count one stall."""
+        self.counts[cause] = self.counts.get(cause, 0) + 1
+        self.seconds[cause] = self.seconds.get(cause, 0.0) + seconds
+        self.longest_seconds = max(self.longest_seconds, seconds)
+
+
 class GroupProbe:
     """Consumer groups: number in each state (by Kafka's name), and number of completed rebalances."""
 
@@ -207,6 +243,17 @@ class GroupProbe:
     def left(self, state: str) -> None:
         """Count a group that left `state`."""
         self.states[state] -= 1
+
+
+class FetchSessionProbe:
+    """Fetch sessions (KIP-227): how many are cached, with how many partitions, and how many were evicted."""
+
+    __slots__ = ("evictions", "partitions", "sessions")
+
+    def __init__(self) -> None:
+        self.sessions = 0
+        self.partitions = 0
+        self.evictions = 0
 
 
 class TransactionProbe:
@@ -233,9 +280,11 @@ class BrokerProbes:
         "apis",
         "authentications",
         "connections",
+        "fetch_sessions",
         "fetches_waiting",
         "groups",
         "loop_lag",
+        "loop_stalls",
         "quotas",
         "tls",
         "topics",
@@ -251,7 +300,9 @@ class BrokerProbes:
         self.transactions = TransactionProbe()
         self.quotas = QuotaProbe()
         self.loop_lag = LoopLagProbe()
+        self.loop_stalls = LoopStallProbe()
         self.tls = TlsProbe()
+        self.fetch_sessions = FetchSessionProbe()
         self.fetches_waiting = 0
         """Fetches in a long poll now."""
 

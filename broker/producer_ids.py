@@ -17,14 +17,17 @@ if TYPE_CHECKING:
 class ProducerIds:
     """A source of producer ids. Event loop only."""
 
-    def __init__(self, changes: MetadataChanges) -> None:
+    def __init__(self, changes: MetadataChanges, lowest: Callable[[], int]) -> None:
+        """`lowest` returns the lowest id that may be handed out; it rises when the cluster gets its first mirror."""
         self._changes = changes
+        self._lowest = lowest
         self._block: Iterator[int] = iter(())
         self._tasks: set[asyncio.Task[None]] = set()
 
     def take(self) -> int | None:
         """Return a new id; None if a new block has to be taken first, which `next_id` does."""
-        return next(self._block, None)
+        found = next(self._block, None)
+        return None if found is None or found < self._lowest() else found
 
     async def next_id(self) -> int:
         """Return a new id; only the first of a block waits for the disk.
@@ -32,7 +35,7 @@ class ProducerIds:
         Raises BrokerError KAFKA_STORAGE_ERROR when no block can be taken.
         """
         while True:
-            found = next(self._block, None)
+            found = self.take()
             if found is not None:
                 return found
             # Concurrent callers each take a block; the ids of all but the last block are merely lost.

@@ -22,6 +22,7 @@ from barnabas.broker.startup_error import StartupError
 from barnabas.broker.storage.services.clock import SystemClock
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from barnabas.config import BrokerConfig
@@ -38,26 +39,42 @@ def run(config: BrokerConfig, ready_file: Path | None = None) -> int:
 
 
 async def _serve(config: BrokerConfig, ready_file: Path | None) -> int:
-    started = time.monotonic()
-    loop = asyncio.get_running_loop()
+    return await serve_until(stop_by_signals(), config, ready_file)
+
+
+def stop_by_signals() -> asyncio.Event:
+    """Return an event that SIGTERM and SIGINT set; the second signal ends the process."""
     stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _on_signal, number, stop)
-    node = Node(config, loop, SystemClock())
+    return stop
+
+
+async def serve_until(
+    stop: asyncio.Event,
+    config: BrokerConfig,
+    ready_file: Path | None,
+    on_ready: Callable[[Node], None] = lambda _: None,
+) -> int:
+    """Serve until `stop` is set, and return the exit code. Raises StartupError."""
+    started = time.monotonic()
+    node = Node(config, asyncio.get_running_loop(), SystemClock())
     await node.start()
     try:
         if ready_file is not None:
             write_ready_file(
                 ready_file,
                 host=config.listeners[0].host or "127.0.0.1",
-                port=node.port,
+                ports=node.ports,
                 metrics_port=node.metrics_port,
                 log_dirs=config.log_dirs,
             )
         logger.info(
             "ready, seconds=%.3f port=%d metrics_port=%s", time.monotonic() - started, node.port, node.metrics_port
         )
-        await _first_of(stop, node.failed)
+        on_ready(node)
+        await _first_of(stop, node.failed, node.retired)
     finally:
         clean = await node.stop()
         if ready_file is not None:
@@ -81,4 +98,4 @@ def _on_signal(number: signal.Signals, stop: asyncio.Event) -> None:
     stop.set()
 
 
-__all__ = ["StartupError", "run"]
+__all__ = ["StartupError", "run", "serve_until", "stop_by_signals"]

@@ -8,6 +8,7 @@ configuration. So the listener offers PLAIN, too, for `admin` alone.
 from __future__ import annotations
 
 import os
+import re
 import secrets
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,11 +16,11 @@ from typing import Final
 
 from barnabas.clients.addresses import parse_bootstrap
 from barnabas.clients.config import AdminConfig
-from barnabas.clients.network.kafka_connection import KafkaConnection
+from barnabas.clients.kafka.connection import KafkaConnection
 from barnabas.clients.security.authority import Authority
 from barnabas.clients.security.settings import SecuritySettings
 from barnabas.clients.testing import BrokerProcess
-from barnabas.config.jaas import PLAIN_MODULE, SCRAM_MODULE, password_entry
+from barnabas.config.security.jaas import PLAIN_MODULE, SCRAM_MODULE, password_entry
 from barnabas.config.tables.security_properties import STANDARD_AUTHORIZER
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.kafka.security_requests import VERSIONS, alter_users_call
@@ -36,7 +37,9 @@ _PASSWORD_BYTES: Final = 24
 
 
 class SecureBrokerProcess(BrokerProcess):
-    """A broker process with one SASL_SSL listener, a user `admin` who may do everything, and users of the test.
+    """A broker process with a SASL_SSL listener, a user `admin` who may do everything, and users of the test.
+
+    A second listener, SSL, takes clients with a certificate: see `issue_certificate`.
 
     ACLs are enforced. A resource without ACLs is open to all users (allow.everyone.if.no.acl.found=true), unless
     `settings` change that.
@@ -50,6 +53,8 @@ class SecureBrokerProcess(BrokerProcess):
         """The authority's certificate as PEM: librdkafka's ssl.ca.location."""
         self.password = secrets.token_urlsafe(_PASSWORD_BYTES)
         """The password of `admin`."""
+        self.tls_port = 0
+        """The port of the listener for clients with a certificate."""
         self._config_path = directory / "secure.properties"
         self._authority = Authority("Barnabas test CA", _DAYS)
         self._has_admin = False
@@ -86,6 +91,22 @@ class SecureBrokerProcess(BrokerProcess):
         self._run(alter())
         return self._properties(name, password)
 
+    def issue_certificate(self, user: str) -> dict[str, str]:
+        """Issue a certificate with the subject CN=`user`; return the properties of a Kafka client that presents it.
+
+        The broker takes it for `User:<user>`, so one for `admin` may do everything.
+        """
+        key, certificate, authority = re.split(r"(?=-----BEGIN C)", self._authority.client(user, _DAYS))
+        return {
+            "bootstrap.servers": f"{self.host}:{self.tls_port}",
+            "security.protocol": "SSL",
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.key": key,
+            "ssl.keystore.certificate.chain": certificate + authority,
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.certificates": self._authority.certificate,
+        }
+
     def command(self) -> list[str]:
         """The command line of the next start."""
         return [*super().command(), "--config", str(self._config_path)]
@@ -95,6 +116,9 @@ class SecureBrokerProcess(BrokerProcess):
         if not self._has_admin:
             self._write_files()
         super().start()
+        ports = self.ready["ports"]
+        assert isinstance(ports, dict)
+        self.tls_port = int(ports.get("SSL", 0))
         if self._has_admin:
             return
         try:
@@ -105,7 +129,7 @@ class SecureBrokerProcess(BrokerProcess):
         self._has_admin = True
 
     def _listeners(self) -> str:
-        return f"SASL_SSL://{self.host}:{self.port}"
+        return f"SASL_SSL://{self.host}:{self.port},SSL://{self.host}:{self.tls_port}"
 
     def _admin_config(self) -> AdminConfig:
         plain = {
@@ -128,7 +152,8 @@ class SecureBrokerProcess(BrokerProcess):
     def _write_files(self) -> None:
         self.directory.mkdir(parents=True, exist_ok=True)
         keys = self.directory / "broker.pem"
-        location = str(keys).replace("\\", "\\\\")
+        location = _escaped(keys)
+        authority = _escaped(self.ca_path)
         _write(self.ca_path, self._authority.certificate)
         _write(keys, self._authority.server(_HOSTS, _DAYS))
         _write(
@@ -136,6 +161,10 @@ class SecureBrokerProcess(BrokerProcess):
             f"""\
 ssl.keystore.type=PEM
 ssl.keystore.location={location}
+listener.name.ssl.ssl.client.auth=required
+listener.name.ssl.ssl.truststore.type=PEM
+listener.name.ssl.ssl.truststore.location={authority}
+ssl.principal.mapping.rules=RULE:^CN=([^,]+)$/$1/,DEFAULT
 listener.name.sasl_ssl.sasl.enabled.mechanisms={SCRAM_SHA_512.name},{PLAIN}
 listener.name.sasl_ssl.plain.sasl.jaas.config={PLAIN_MODULE} required user_{ADMIN}="{self.password}";
 authorizer.class.name={STANDARD_AUTHORIZER}
@@ -143,6 +172,10 @@ allow.everyone.if.no.acl.found=true
 super.users=User:{ADMIN}
 """,
         )
+
+
+def _escaped(path: Path) -> str:
+    return str(path).replace("\\", "\\\\")
 
 
 def _write(path: Path, text: str) -> None:

@@ -25,7 +25,7 @@ from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 if TYPE_CHECKING:
     from barnabas.clients.config import AdminConfig
@@ -41,6 +41,33 @@ _LOG_TAIL_CHARACTERS = 4000
 
 class BrokerProcessError(AssertionError):
     """The broker failed to start or stop; the message ends with its log."""
+
+
+class SpawnedProcess(Protocol):
+    """The part of `subprocess.Popen` that a BrokerProcess uses."""
+
+    pid: int
+
+    @property
+    def stdin(self) -> IO[bytes] | None:
+        """The pipe whose end stops the broker."""
+        ...
+
+    def poll(self) -> int | None:
+        """Return the exit code, None while the process runs."""
+        ...
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for the exit. Raises subprocess.TimeoutExpired."""
+        ...
+
+    def send_signal(self, sig: int, /) -> None:
+        """Send a signal."""
+        ...
+
+    def kill(self) -> None:
+        """Send SIGKILL."""
+        ...
 
 
 class BrokerProcess:
@@ -67,7 +94,7 @@ class BrokerProcess:
         self.ready: dict[str, object] = {}
         self._environ = dict(environ or {})
         self._ready_file = directory / "ready.json"
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: SpawnedProcess | None = None
         self._starts = 0
 
     @property
@@ -115,15 +142,8 @@ class BrokerProcess:
         with self.log_path.open("ab") as log:
             log.write(f"--- start {self._starts}\n".encode())
             log.flush()
-            self._process = subprocess.Popen(
-                self.command(),
-                cwd=self.directory,  # else a folder called `barnabas` beside the user's tests would be imported
-                env={**_own_environ(), "PYTHONUNBUFFERED": "1", **self._environ},
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,  # Ctrl-C in the tests must not stop the broker before the tests do
-            )
+            environ = {**_own_environ(), "PYTHONUNBUFFERED": "1", **self._environ}
+            self._process = self._spawn(self.command(), environ, log)
         self._await_ready(self._process)
 
     def stop(self, signal_number: int = signal.SIGTERM) -> int:
@@ -203,6 +223,17 @@ class BrokerProcess:
 
         return AdminConfig(bootstrap=self.bootstrap)
 
+    def _spawn(self, command: list[str], environ: Mapping[str, str], log: IO[bytes]) -> SpawnedProcess:
+        return subprocess.Popen(
+            command,
+            cwd=self.directory,  # else a folder called `barnabas` beside the user's tests would be imported
+            env=environ,
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # Ctrl-C in the tests must not stop the broker before the tests do
+        )
+
     def _run(self, work: Coroutine[Any, Any, Result]) -> Result:
         """Run a coroutine on a thread of its own, because the caller's thread may already run a loop."""
         import asyncio
@@ -211,7 +242,7 @@ class BrokerProcess:
         with ThreadPoolExecutor(1) as loop_thread:
             return loop_thread.submit(asyncio.run, work).result()
 
-    def _await_ready(self, process: subprocess.Popen[bytes]) -> None:
+    def _await_ready(self, process: SpawnedProcess) -> None:
         deadline = time.monotonic() + READY_TIMEOUT_S
         while not self._ready_file.exists():
             code = process.poll()
@@ -258,6 +289,6 @@ def _own_environ() -> dict[str, str]:
     return environ
 
 
-def _close_pipe(process: subprocess.Popen[bytes]) -> None:
+def _close_pipe(process: SpawnedProcess) -> None:
     if process.stdin is not None:
         process.stdin.close()

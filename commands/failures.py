@@ -7,6 +7,10 @@ and the code.
 from __future__ import annotations
 
 import errno
+import logging
+import os
+import sys
+import traceback
 
 from barnabas.commands.exit_codes import ExitCode
 from barnabas.protocol.errors import BrokerError, DecodeError, ErrorCode
@@ -60,6 +64,34 @@ def failure_of(error: Exception) -> CommandFailure:
         return CommandFailure(_os_error_sentence(error))
     sentence = f"internal error: {type(error).__name__}: {_one_line(str(error))}"
     return CommandFailure(f"{sentence} (BARNABAS_LOG_LEVEL=debug shows where)", ExitCode.INTERNAL)
+
+
+def report_failure(error: Exception | KeyboardInterrupt) -> ExitCode:
+    """Print the sentence of a failure, unless the reason is obvious to the user; return the exit code."""
+    if isinstance(error, KeyboardInterrupt):
+        return ExitCode.INTERRUPTED
+    if is_closed_pipe(error):
+        _drop_output()
+        return ExitCode.CLOSED_PIPE
+    if _is_debugging():
+        traceback.print_exception(error)
+    failure = failure_of(error)
+    sys.stderr.write(f"barnabas: {failure.message}\n")
+    return failure.exit_code
+
+
+def _drop_output() -> None:
+    """Discard buffered output, because its reader is gone. A stand-in for standard output has no descriptor."""
+    if sys.__stdout__ is None or sys.stdout is not sys.__stdout__:
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.__stdout__.fileno())
+    os.close(nowhere)
+
+
+def _is_debugging() -> bool:
+    """Whether to print tracebacks: by BARNABAS_LOG_LEVEL, or by `serve --log-level`."""
+    return os.environ.get("BARNABAS_LOG_LEVEL", "").lower() == "debug" or logging.getLogger().level == logging.DEBUG
 
 
 def is_closed_pipe(error: BaseException) -> bool:

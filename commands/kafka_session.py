@@ -5,21 +5,20 @@ They are answered by Barnabas and by Apache Kafka.
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
 from barnabas.clients.addresses import parse_bootstrap
-from barnabas.clients.config import AdminConfig
 from barnabas.clients.errors import BrokerConnectionError, BrokerTimeoutError
-from barnabas.clients.network.kafka_connection import KafkaConnection
-from barnabas.commands.options import client_security
-from barnabas.commands.session import CLIENT_ID, run_async, timeouts_ms
+from barnabas.clients.kafka.connection import KafkaConnection
+from barnabas.commands.session import run_limited
 from barnabas.config.tables.security_properties import STANDARD_AUTHORIZER
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.kafka.security_requests import VERSIONS, SecurityCall
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from barnabas.clients.config import AdminConfig
 
 _PURPOSE = "this command needs; Apache Kafka serves it since 3.3"
 
@@ -29,20 +28,7 @@ def ask(bootstrap: str, timeout_s: float, *calls: SecurityCall) -> list[Any]:
 
     Raises TimeoutError, naming the broker, after `timeout_s`, and the client's errors.
     """
-
-    async def asked() -> list[Any]:
-        config = AdminConfig(
-            bootstrap=bootstrap, client_id=CLIENT_ID, security=client_security(), **timeouts_ms(timeout_s)
-        )
-        try:
-            async with asyncio.timeout(timeout_s):
-                return await _answers(config, calls)
-        except TimeoutError as error:
-            if str(error):
-                raise
-            raise TimeoutError(f"{bootstrap} did not finish within {timeout_s:g} s") from error
-
-    return run_async(asked())
+    return run_limited(bootstrap, timeout_s, lambda config: _answers(config, calls))
 
 
 def ensure_answered(error: ErrorCode, message: str | None) -> None:

@@ -6,10 +6,7 @@ So the names and their one-line helps are in this file.
 
 from __future__ import annotations
 
-import logging
-import os
 import sys
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -17,7 +14,7 @@ from typing import Any
 import click
 
 from barnabas.commands.exit_codes import EXIT_CODE_HELP, ExitCode
-from barnabas.commands.failures import failure_of, is_closed_pipe
+from barnabas.commands.failures import report_failure
 from barnabas.commands.lazy_group import LazyCommand, LazyGroup
 
 _PACKAGE = "barnabas.commands"
@@ -33,6 +30,10 @@ COMMANDS = {
     "group": LazyCommand(f"{_PACKAGE}.group.group:group", "List, describe and delete consumer groups; reset offsets."),
     "transaction": LazyCommand(
         f"{_PACKAGE}.transaction.transaction:transaction", "List, describe and abort transactions; find hanging ones."
+    ),
+    "mirror": LazyCommand(f"{_PACKAGE}.mirror.mirror:mirror", "Copy topics of another cluster, with the same offsets."),
+    "standby": LazyCommand(
+        f"{_PACKAGE}.standby.standby:standby", "Copy a broker, ready to take over; show the copy's state; promote it."
     ),
     "offsets": LazyCommand(
         f"{_PACKAGE}.offsets:offsets", "Show a topic's earliest and latest offsets, and offsets by timestamp."
@@ -86,31 +87,10 @@ def _failures_as_exit_codes() -> Iterator[None]:
             sys.stdout.flush()
     except (click.ClickException, click.exceptions.Exit):  # a usage error, which click prints, or a plain exit
         raise
-    except (KeyboardInterrupt, click.Abort) as error:
+    except click.Abort as error:
         raise click.exceptions.Exit(ExitCode.INTERRUPTED) from error
-    except Exception as error:
-        if is_closed_pipe(error):
-            _drop_output()
-            raise click.exceptions.Exit(ExitCode.CLOSED_PIPE) from error
-        if _is_debugging():
-            traceback.print_exception(error)
-        failure = failure_of(error)
-        click.echo(f"barnabas: {failure.message}", err=True)
-        raise click.exceptions.Exit(failure.exit_code) from error
-
-
-def _drop_output() -> None:
-    """Discard buffered output, because its reader is gone. A stand-in for standard output has no descriptor."""
-    if sys.__stdout__ is None or sys.stdout is not sys.__stdout__:
-        return
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.__stdout__.fileno())
-    os.close(nowhere)
-
-
-def _is_debugging() -> bool:
-    """Whether to print tracebacks: by BARNABAS_LOG_LEVEL, or by `serve --log-level`."""
-    return os.environ.get("BARNABAS_LOG_LEVEL", "").lower() == "debug" or logging.getLogger().level == logging.DEBUG
+    except (KeyboardInterrupt, Exception) as error:
+        raise click.exceptions.Exit(report_failure(error)) from error
 
 
 def _print_version(ctx: click.Context, _parameter: click.Parameter, value: bool) -> None:

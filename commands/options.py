@@ -83,6 +83,15 @@ def parse_pattern(text: str) -> re.Pattern[str]:
 
 def bootstrap_option(command: Command) -> Command:
     """`--bootstrap HOST:PORT`, BARNABAS_BOOTSTRAP, or bootstrap.servers of `--command-config`, which comes along."""
+    return _bootstrap_option(command_config_option(command))
+
+
+def bootstrap_and_broker_config_options(command: Command) -> Command:
+    """`--bootstrap`, with `--broker-config` instead of `--command-config`, which is about another cluster there."""
+    return _bootstrap_option(_properties_option(command, "--broker-config", "of the login at this broker"))
+
+
+def _bootstrap_option(command: Command) -> Command:
     return click.option(
         "--bootstrap",
         "--bootstrap-server",
@@ -93,21 +102,26 @@ def bootstrap_option(command: Command) -> Command:
         show_default=True,
         show_envvar=True,
         callback=check_bootstrap,
-        help="The broker's address. Without it, bootstrap.servers of --command-config counts.",
-    )(command_config_option(command))
+        help="The broker's address. Without it, bootstrap.servers of the properties file counts.",
+    )(command)
 
 
 def command_config_option(command: Command) -> Command:
     """`--command-config FILE`, which `client_properties` and `client_security` read."""
+    return _properties_option(command, "--command-config", "of a Kafka client")
+
+
+def _properties_option(command: Command, name: str, of_what: str) -> Command:
     return click.option(
-        "--command-config",
+        name,
+        "command_config_file",
         metavar="FILE",
         envvar="BARNABAS_COMMAND_CONFIG",
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
         expose_value=False,
         is_eager=True,  # check_bootstrap reads the file
         callback=_keep_command_config,
-        help="Properties of a Kafka client, for TLS and SASL: security.protocol, sasl.*, ssl.*. Environment variables "
+        help=f"Properties {of_what}, for TLS and SASL: security.protocol, sasl.*, ssl.*. Environment variables "
         "such as BARNABAS_SECURITY_PROTOCOL override them.",
         show_envvar=True,
     )(command)
@@ -123,15 +137,16 @@ def client_security() -> SecuritySettings:
 def client_properties() -> dict[str, str]:
     """Return the security properties of the running command, from `--command-config` and BARNABAS_* variables.
 
-    Raises UsageError for a file that is none of properties, and ClientConfigError for a misspelled name in it.
+    Raises UsageError for a file that is none of properties, and ClientConfigError for a misspelled name.
     """
-    from barnabas.clients.security.names import ensure_known
+    from barnabas.clients.security.names import ensure_known, ensure_known_variables
     from barnabas.clients.security.settings import NAMES
     from barnabas.config.environment import variable_of
 
     context = click.get_current_context(silent=True)
     entries = {} if context is None else _command_config(context)
     ensure_known(entries, NAMES)
+    ensure_known_variables(os.environ, NAMES)
     properties = {name: value for name, value in entries.items() if name in NAMES}
     for name in NAMES:
         value = os.environ.get(variable_of(name))

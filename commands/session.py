@@ -44,22 +44,32 @@ def run_async(work: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(work)
 
 
-def with_admin(bootstrap: str, timeout_s: float, work: Callable[[Admin], Awaitable[T]]) -> T:
-    """Connect, run `work` and disconnect. Raises TimeoutError, naming the broker, if all that exceeds `timeout_s`."""
+def run_limited(bootstrap: str, timeout_s: float, work: Callable[[AdminConfig], Awaitable[T]]) -> T:
+    """Run `work` with a client's configuration. Raises TimeoutError, naming the broker, if it exceeds `timeout_s`."""
 
-    async def connected() -> T:
+    async def limited() -> T:
         config = AdminConfig(
             bootstrap=bootstrap, client_id=CLIENT_ID, security=client_security(), **timeouts_ms(timeout_s)
         )
         try:
-            async with asyncio.timeout(timeout_s), Admin(config) as admin:
-                return await work(admin)
+            async with asyncio.timeout(timeout_s):
+                return await work(config)
         except TimeoutError as error:
             if str(error):  # the client's own, with a message
                 raise
             raise TimeoutError(f"{bootstrap} did not finish within {timeout_s:g} s") from error
 
-    return run_async(connected())
+    return run_async(limited())
+
+
+def with_admin(bootstrap: str, timeout_s: float, work: Callable[[Admin], Awaitable[T]]) -> T:
+    """Connect, run `work` and disconnect. Raises TimeoutError, naming the broker, if all that exceeds `timeout_s`."""
+
+    async def connected(config: AdminConfig) -> T:
+        async with Admin(config) as admin:
+            return await work(admin)
+
+    return run_limited(bootstrap, timeout_s, connected)
 
 
 def _quiet_logging() -> None:

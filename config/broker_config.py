@@ -6,14 +6,15 @@ from collections.abc import Mapping, Set
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from barnabas.config import combinations, names, security_checks
+from barnabas.config import combinations, names
 from barnabas.config.errors import ConfigError
-from barnabas.config.listener_view import ListenerView
 from barnabas.config.listeners import METRICS, Listener
 from barnabas.config.property import UpdateMode
 from barnabas.config.property_values import PropertyValues, parse_setting
-from barnabas.config.providers import NO_PROVIDERS, PREFIX, ConfigProviders
-from barnabas.config.tables.tls_properties import OF_LISTENERS_ONLY
+from barnabas.config.security import security_checks
+from barnabas.config.security.listener_view import ListenerView
+from barnabas.config.security.providers import NO_PROVIDERS, PREFIX, ConfigProviders
+from barnabas.config.tables.tls_properties import STORE_PROPERTIES
 from barnabas.config.tables.topic_properties import TOPIC_PROPERTIES
 from barnabas.config.value import Setting
 
@@ -236,7 +237,7 @@ def _dynamic_setting(name: str, setting: Setting, is_default_layer: bool, provid
         raise names.unknown_property(name, origin)
     if not known.is_dynamic:
         raise ConfigError(f"{name} in {origin}: read-only, it is read when the broker starts")
-    if name in OF_LISTENERS_ONLY:
+    if name in STORE_PROPERTIES:
         raise ConfigError(
             f"{name} in {origin}: while the broker runs it can be set for one listener only, as "
             f"{names.listener_prefix('<listener>')}{name}"

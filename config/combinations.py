@@ -131,6 +131,17 @@ def ensure_possible(values: PropertyValues) -> None:
     for name in ("log.cleaner.io.max.bytes.per.second", "log.cleaner.io.buffer.load.factor"):
         if not values.get_float(name) > 0:  # so is NaN
             raise ConfigError(f"{values.setting(name)}: it must be above 0, or no log would ever be clean")
+    delay, idle = "connection.failed.authentication.delay.ms", "connections.max.idle.ms"
+    if 0 <= values.get_int(idle) <= values.get_int(delay):
+        raise ConfigError(
+            f"{values.setting(delay)} must be less than {values.setting(idle)}, or connections would be closed as idle "
+            "before a failed authentication is answered"
+        )
+    if 0 < values.get_int("queued.max.request.bytes") < values.get_int("socket.request.max.bytes"):
+        raise ConfigError(
+            f"{values.setting('queued.max.request.bytes')} must be at least "
+            f"{values.setting('socket.request.max.bytes')}"
+        )
     if "broker" not in values.get_list("process.roles"):
         raise ConfigError(
             f"{values.setting('process.roles')}: Barnabas is a broker that is its own controller; it cannot run as a "

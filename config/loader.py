@@ -9,8 +9,8 @@ from barnabas.config import environment, names
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.errors import ConfigError
 from barnabas.config.properties_file import BadLineError, decode, parse_properties
-from barnabas.config.providers import providers_of
-from barnabas.config.security_checks import holds_secret, is_readable_by_others
+from barnabas.config.security.providers import providers_of
+from barnabas.config.security.security_checks import holds_secret, is_readable_by_others
 from barnabas.config.value import Setting
 
 __all__ = ["BrokerConfig", "ConfigError", "load"]

@@ -56,18 +56,30 @@ def parse_properties(text: str) -> list[Entry]:
         index += 1
         if not logical or logical[0] in "#!":
             continue
-        while _goes_on(logical):
-            logical = logical[:-1]
-            following = lines[index].lstrip(_BLANK) if index < len(lines) else ""
-            if not logical and following[:1] in ("#", "!"):
-                break  # nothing before it: a comment
-            logical += following
-            index += 1
+        if _goes_on(logical):
+            logical, index = _joined(logical, lines, index)
         if not logical:
             continue
         key, value = _split(logical)
         entries.append(Entry(_unescape(key, line_number), _unescape(value, line_number), line_number))
     return entries
+
+
+def _joined(piece: str, lines: list[str], index: int) -> tuple[str, int]:
+    """Join a piece that goes on with the lines from `index`; return the logical line and the index after it.
+
+    Pieces are looked at one by one and joined once: a long value may have as many lines as the file.
+    """
+    pieces = []
+    is_empty = True
+    while _goes_on(piece):
+        pieces.append(piece[:-1])
+        is_empty = is_empty and len(piece) == 1
+        piece = lines[index].lstrip(_BLANK) if index < len(lines) else ""
+        if is_empty and piece[:1] in ("#", "!"):
+            return "", index  # nothing before it: a comment
+        index += 1
+    return "".join([*pieces, piece]), index
 
 
 def _goes_on(line: str) -> bool:

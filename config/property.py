@@ -7,12 +7,11 @@ space around a value is ignored, numbers are plain decimals within the type's ra
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
 from typing import NamedTuple
 
-from barnabas.config.secret import Secret
+from barnabas.config.security.secret import Secret
 from barnabas.config.validators import Validator
 from barnabas.config.value import PropertyValue
 
@@ -58,8 +57,7 @@ class Synonym(NamedTuple):
     factor: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Property:
+class Property(NamedTuple):
     """One property of the broker or of a topic.
 
     `default` is parsed, None for Kafka's null. `update_mode` is Kafka's: read-only is read at start, per-broker and

@@ -8,13 +8,12 @@ log.retention.ms in the file beats log.retention.hours in --set. That surprises,
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from barnabas.config import names
 from barnabas.config.errors import ConfigError
 from barnabas.config.property import BadValueError, Property, show
-from barnabas.config.providers import PREFIX
-from barnabas.config.secret import Secret
+from barnabas.config.security.providers import PREFIX
+from barnabas.config.security.secret import Secret
 from barnabas.config.tables.broker_properties import BROKER_PROPERTIES
 from barnabas.config.value import ConfigSource, ConfigValue, PropertyValue, Setting
 
@@ -146,7 +145,7 @@ class PropertyValues:
         Those that were set with a listener's prefix follow, under their full names.
         """
         plain = [(each, self._values[each.name]) for each in BROKER_PROPERTIES.values()]
-        return plain + [(replace(known, name=name), value) for name, known, value in self.prefixed()]
+        return plain + [(known._replace(name=name), value) for name, known, value in self.prefixed()]
 
     def prefixed(self) -> Iterator[tuple[str, Property, ConfigValue]]:
         """Yield the properties that were set with a listener's prefix: full name, property and value."""

@@ -3,7 +3,7 @@
 Named tuples, because a dataclass costs half a millisecond at import, and a start should take 0.2 s.
 """
 
-from __future__ import annotations
+# Without `from __future__ import annotations`: NamedTuple would compile each field's annotation at every start.
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol

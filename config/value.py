@@ -8,7 +8,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
-from barnabas.config.secret import Secret
+from barnabas.config.security.secret import Secret
 
 # Types of parsed values. None is Kafka's null: unset and without a default.
 PropertyValue = bool | int | float | str | tuple[str, ...] | Secret | None

@@ -6,13 +6,12 @@ implementation of an API. Each is a module whose functions fit `Dialect`; dispat
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, Protocol, cast
 
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.framing import KAFKA_MAGIC, NATIVE_MAGIC
 from barnabas.protocol.kafka import dialect as kafka
-from barnabas.protocol.native import dialect as native
 
 EncodedFrame = tuple[bytes, Sequence[Any]]
 """A response frame: its first bytes, then the bytes and file slices that follow them."""
@@ -38,45 +37,6 @@ class Header(Protocol):
 
     def without_frame(self) -> Header:
         """Return the header without views of the frame; enough to encode a response."""
-        ...
-
-
-class RequestShape(Protocol):
-    """A cached request: everything but its correlation id and its records, already decoded."""
-
-    @property
-    def api(self) -> int:
-        """Kafka's key of the API."""
-        ...
-
-    @property
-    def client_id(self) -> str | None:
-        """As in the header."""
-        ...
-
-    @property
-    def request(self) -> Any:
-        """The neutral request, without records. Shared by all requests of the shape: never changed."""
-        ...
-
-    def header(self, correlation_id: int) -> Header:
-        """Return the header of one request of this shape."""
-        ...
-
-    def encode_response(self, correlation_id: int, response: Any) -> EncodedFrame:
-        """Return the frame that answers one request of this shape."""
-        ...
-
-
-RepeatedRequest = tuple[RequestShape, int, memoryview]
-"""A request that matched a cached shape: the shape, the correlation id, and the records, a view of the frame."""
-
-
-class RequestCache(Protocol):
-    """One connection's request shapes, kept by the dialect of its requests."""
-
-    def match(self, frame: memoryview) -> RepeatedRequest | None:
-        """Return `frame` as a request of a cached shape, or None: decode it."""
         ...
 
 
@@ -117,18 +77,17 @@ class Dialect(Protocol):
         """
         ...
 
-    def cache_shape(
-        self, cache: RequestCache | None, header: Header, frame: memoryview, request: Any
-    ) -> RequestCache | None:
-        """Cache the shape of a served request of an API whose handler serves repeated requests.
 
-        Returns the connection's cache, a new one where `cache` is None; None: caching does not pay, stop it.
-        """
-        ...
-
-
-DIALECTS: Final[Mapping[int, Dialect]] = {
-    NATIVE_MAGIC: cast(Dialect, native),
-    KAFKA_MAGIC: cast(Dialect, kafka),
-}
+_LOADED: Final[dict[int, Dialect]] = {KAFKA_MAGIC: cast(Dialect, kafka)}
 """By a frame's first byte."""
+
+
+def dialect_of(first_byte: int) -> Dialect | None:
+    """Return the dialect of frames that begin with `first_byte`, None if there is none."""
+    dialect = _LOADED.get(first_byte)
+    if dialect is None and first_byte == NATIVE_MAGIC:
+        # Late: most brokers have no native clients, and a start would wait 5 ms for the codec and msgpack.
+        from barnabas.protocol.native import dialect as native
+
+        dialect = _LOADED[NATIVE_MAGIC] = cast(Dialect, native)
+    return dialect

@@ -9,7 +9,7 @@ A Kafka frame begins with an int16 api_key below 256, so its first byte is 0x00.
 from __future__ import annotations
 
 import struct
-from typing import Final
+from typing import Final, NamedTuple
 
 from barnabas.protocol.errors import DecodeError
 
@@ -36,10 +36,18 @@ REQUEST_LIMIT: Final = "socket.request.max.bytes"
 """The property that limits a connection's frames."""
 
 
+class FrameLimit(NamedTuple):
+    """Size of the largest frame, and the property or, in a phrase with blanks, the rule that decides it."""
+
+    max_bytes: int
+    name: str
+
+
 def frame_size(buffer: bytearray | memoryview, position: int, max_frame_bytes: int, limit: str = REQUEST_LIMIT) -> int:
     """Return the size field at `position`; the buffer must contain its 4 bytes.
 
-    Raises FrameError if the size is not positive or above `max_frame_bytes`, the value of the property `limit`.
+    Raises FrameError if the size is not positive or above `max_frame_bytes`. `limit` names what decides that, as in
+    FrameLimit.
     """
     size: int = _SIZE.unpack_from(buffer, position)[0]
     if 0 < size <= max_frame_bytes:
@@ -48,4 +56,5 @@ def frame_size(buffer: bytearray | memoryview, position: int, max_frame_bytes: i
         raise FrameError(f"frame size {size} is not positive")
     first_bytes = bytes(buffer[position : position + SIZE_PREFIX])
     hint = next((hint for start, hint in _OTHER_PROTOCOLS.items() if first_bytes.startswith(start)), "")
-    raise FrameError(f"frame size {size} is above {limit}={max_frame_bytes}{hint}")
+    largest = f"{max_frame_bytes} bytes, {limit}" if " " in limit else f"{limit}={max_frame_bytes}"
+    raise FrameError(f"frame size {size} is above {largest}{hint}")

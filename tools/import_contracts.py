@@ -41,21 +41,24 @@ def imports_of(graph: ImportGraph, importer: str) -> Iterator[tuple[str, int]]:
 class MayImport(Contract):
     """Of our own modules, those in `package` may directly import only themselves and those in `allowed`.
 
-    The version, `barnabas.__version__`, is allowed everywhere.
+    The packages in `apart` are inside `package` and have a contract of their own. The version,
+    `barnabas.__version__`, is allowed everywhere.
     """
 
     type_name = "may_import"
 
     package = fields.StringField()
     allowed = fields.ListField(subfield=fields.StringField())
+    apart = fields.ListField(subfield=fields.StringField(), required=False)
 
     def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:
         """Find every direct import out of `package` that its row does not allow."""
         package, root = str(self.package), str(self.package).partition(".")[0]
         allowed = (package, f"{root}.__version__", *(str(name) for name in self.allowed))  # type: ignore[attr-defined]
+        apart: list[str] = [str(name) for name in (vars(self)["apart"] or ())]
         findings = []
         for importer in sorted(graph.modules):
-            if not is_within(importer, package):
+            if not is_within(importer, package) or any(is_within(importer, name) for name in apart):
                 continue
             for imported, line in imports_of(graph, importer):
                 if is_within(imported, root) and not any(is_within(imported, name) for name in allowed):

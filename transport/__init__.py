@@ -2,6 +2,9 @@
 
 errors          TlsConfigError
 settings        the `ssl.*` properties of one end, read from a configuration
+key_derivation  limits of the iterations in encrypted keys and PKCS12 files
+key_checks      types and sizes of keys that are served
+decryption      decryption of keys and PKCS12 files; decryption_process does it within a limit of CPU time
 stores          keys, chains and trusted certificates from PEM and PKCS12
 suites          names of cipher suites, IANA's and OpenSSL's
 contexts        SSLContext from settings and stores

@@ -7,11 +7,13 @@ import ssl
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from barnabas.transport.decryption import IN_PROCESS
 from barnabas.transport.errors import TlsConfigError
 from barnabas.transport.stores import KeyMaterial, TrustMaterial, load_key, load_trust
 from barnabas.transport.suites import choose
 
 if TYPE_CHECKING:
+    from barnabas.transport.decryption import Decryption
     from barnabas.transport.settings import TlsSettings
     from barnabas.transport.suites import Suites
 
@@ -31,7 +33,7 @@ class TlsContext:
     """TLS 1.3 suites that are offered although ssl.cipher.suites leaves them out: worth a warning."""
 
 
-def server_context(settings: TlsSettings) -> TlsContext:
+def server_context(settings: TlsSettings, decryption: Decryption = IN_PROCESS) -> TlsContext:
     """Create a server's context. Reads files and blocks. Raises TlsConfigError.
 
     Different from Kafka: client certificates require a trust store. Java's default is the JVM's list of public
@@ -48,7 +50,7 @@ def server_context(settings: TlsSettings) -> TlsContext:
             "ssl.truststore.certificates"
         )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    built = _build(context, settings)
+    built = _build(context, settings, decryption)
     context.verify_mode = _CLIENT_AUTH[settings.client_auth]
     return built
 
@@ -60,22 +62,22 @@ def client_context(settings: TlsSettings) -> TlsContext:
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = settings.verify_host_name
-    built = _build(context, settings)
+    built = _build(context, settings, IN_PROCESS)
     if built.trust is None:
         context.load_default_certs(ssl.Purpose.SERVER_AUTH)
     return built
 
 
-def _build(context: ssl.SSLContext, settings: TlsSettings) -> TlsContext:
+def _build(context: ssl.SSLContext, settings: TlsSettings, decryption: Decryption) -> TlsContext:
     suites = choose(settings.protocols, settings.cipher_suites)
     _restrict(context, suites)
     context.options |= ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION | ssl.OP_CIPHER_SERVER_PREFERENCE
     # Java accepts every certificate of a trust store as an anchor, not only self-signed ones.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-    key = None if settings.keystore is None else load_key(settings.keystore)
+    key = None if settings.keystore is None else load_key(settings.keystore, decryption)
     if key is not None:
         _use_key(context, key)
-    trust = None if settings.truststore is None else load_trust(settings.truststore)
+    trust = None if settings.truststore is None else load_trust(settings.truststore, decryption)
     if trust is not None:
         try:
             context.load_verify_locations(cadata=trust.der)

@@ -8,7 +8,8 @@ hour. The parameters are outside of the encryption, so a walk over the ASN.1 ele
     PKCS12's MacData     SEQUENCE { SEQUENCE, OCTET STRING salt, INTEGER iterations }
 
 Not found: parameters in the encrypted parts of a PKCS12 file, and those in BER (indefinite lengths, strings in pieces),
-which OpenSSL also reads. Sources: RFC 8018 (PBES1, PBES2, PBKDF2), RFC 7914 (scrypt), RFC 7292 (PKCS12).
+which OpenSSL also reads. A broker is safe from those because it decrypts in another process (`decryption_process`).
+Sources: RFC 8018 (PBES1, PBES2, PBKDF2), RFC 7914 (scrypt), RFC 7292 (PKCS12).
 """
 
 from __future__ import annotations

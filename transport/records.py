@@ -27,7 +27,7 @@ APPLICATION_DATA: Final = 23
 
 
 class BadRecordError(Exception):
-    """The peer's bytes are not TLS, or are beyond a bound; the text continues "the handshake failed: "."""
+    """The peer's bytes are not TLS, or are beyond a bound; the text continues "TLS handshake failed: "."""
 
 
 class HandshakeRecords:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Protocol
 
-from barnabas.config.secret import Secret
+from barnabas.config.security.secret import Secret
 from barnabas.transport.errors import TlsConfigError
 
 PEM: Final = "PEM"

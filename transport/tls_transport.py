@@ -55,6 +55,12 @@ class TlsParts:
     failure_seconds: float = 0.0
     """Delay before a connection whose handshake failed is closed."""
 
+    on_broken: Callable[[TlsTransport, str], None] | None = None
+    """Called with the reason before a connection is cut off for an error after its handshake; None: it is logged.
+
+    Clients can repeat this, so a server has to bound what it logs.
+    """
+
 
 def new_scratch() -> memoryview:
     """Return a receive buffer for the connections of one event loop."""
@@ -361,10 +367,7 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
         if not self._inner_paused:
             self._inner.write(engine.outgoing())
         elif engine.outgoing_bytes > UNSENT_ALERT_BYTES_MAX:
-            logger.warning(
-                "closing the connection of %s: it requests key updates without reading them",
-                self.get_extra_info("peername"),
-            )
+            self._report_broken("the peer requests key updates without reading them")
             self.abort()
 
     def _send_backlog(self) -> None:
@@ -395,10 +398,16 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
         self._inner.write(engine.outgoing())
 
     def _broke(self, error: ssl.SSLError) -> None:
-        logger.info("TLS of %s broke: %s", self.get_extra_info("peername"), error)
+        self._report_broken(str(error))
         if self._engine is not None:
             self._send_protocol_messages(self._engine)
         self.abort()
+
+    def _report_broken(self, reason: str) -> None:
+        if self._parts.on_broken is not None:
+            self._parts.on_broken(self, reason)
+        else:
+            logger.info("TLS of %s broke: %s", self.get_extra_info("peername"), reason)
 
     def _resume_protocol(self) -> None:
         if self._told_paused and not self._inner_paused and not self._backlog:

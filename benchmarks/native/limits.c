@@ -21,36 +21,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "figures.h"
+#include "program.h"
+
 enum { BLOCK = 1 << 20, RING_BLOCKS = 64 };
-
-static void die(const char *what) {
-    fprintf(stderr, "limits: %s: %s\n", what, strerror(errno));
-    exit(1);
-}
-
-static uint64_t now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-static double cpu_of(const struct rusage *usage) {
-    return (double)(usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) +
-           (double)(usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) / 1e6;
-}
-
-static double own_cpu(void) {
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    return cpu_of(&usage);
-}
 
 static unsigned char *block_of(size_t size) {
     unsigned char *block = malloc(size);
@@ -64,14 +43,9 @@ static void report(uint64_t bytes, uint64_t start_ns, double cpu) {
            (double)(now_ns() - start_ns) / 1e9, cpu);
 }
 
-static int by_value(const void *a, const void *b) {
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
 static void report_latencies(uint64_t *ns, uint64_t rounds, uint64_t start_ns, double cpu) {
     double seconds = (double)(now_ns() - start_ns) / 1e9;
-    qsort(ns, rounds, sizeof *ns, by_value);
+    sort_ns(ns, rounds);
     printf("{\"requests\": %llu, \"seconds\": %.6f, \"cpu_seconds\": %.3f, \"p50_us\": %.1f, \"p99_us\": %.1f}\n",
            (unsigned long long)rounds, seconds, cpu, (double)ns[rounds / 2] / 1e3, (double)ns[rounds * 99 / 100] / 1e3);
 }

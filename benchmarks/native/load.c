@@ -13,21 +13,17 @@
  * Prints one JSON object. Exits 1 with an error message when the broker closes a connection.
  */
 #define _GNU_SOURCE
-#include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
-#include <time.h>
-#include <unistd.h>
+
+#include "fields.h"
+#include "figures.h"
+#include "program.h"
 
 enum { RECEIVE_BYTES = 1 << 20, CONNECTIONS_MAX = 4096, DEPTH_MAX = 256 };
 
@@ -56,54 +52,20 @@ static uint64_t *latencies_ns;
 static unsigned depth;
 static unsigned char receive_buffer[RECEIVE_BYTES];
 
-static void die(const char *what) {
-    fprintf(stderr, "load: %s: %s\n", what, errno ? strerror(errno) : "refused");
-    exit(1);
-}
-
-static uint64_t now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 static void read_frames(const char *path) {
-    int fd = open(path, O_RDONLY);
-    if (fd < 0) die(path);
-    off_t size = lseek(fd, 0, SEEK_END);
-    unsigned char *all = malloc((size_t)size + 1);
-    if (!all) die("memory for the frames");
-    for (off_t have = 0; have < size;) {
-        ssize_t n = pread(fd, all + have, (size_t)(size - have), have);
-        if (n <= 0) die(path);
-        have += n;
-    }
-    close(fd);
-    for (off_t at = 0; at + 4 <= size;) {
-        uint32_t length;
-        memcpy(&length, all + at, 4);
-        size_t whole = (size_t)ntohl(length) + 4;
-        if (at + (off_t)whole > size) break;
+    size_t size;
+    const unsigned char *all = read_file(path, &size);
+    for (size_t at = 0; at + 4 <= size;) {
+        size_t whole = (size_t)(uint32_t)get32(all + at) + 4;
+        if (at + whole > size) break;
         if ((frame_count & (frame_count - 1)) == 0) /* at each power of two: double the capacity */
             frames = realloc(frames, (frame_count ? frame_count * 2 : 1) * sizeof *frames);
         if (!frames) die("memory for the frames");
         frames[frame_count++] = (struct frame){all + at, whole};
-        at += (off_t)whole;
+        at += whole;
     }
     errno = 0;
     if (!frame_count) die("no complete frame in the file");
-}
-
-static int connect_to(const char *host, const char *port) {
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found;
-    errno = 0;
-    if (getaddrinfo(host, port, &hints, &found)) die("unknown host");
-    int fd = socket(found->ai_family, SOCK_STREAM, 0), one = 1;
-    if (fd < 0 || connect(fd, found->ai_addr, found->ai_addrlen)) die("connect");
-    freeaddrinfo(found);
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    fcntl(fd, F_SETFL, O_NONBLOCK);
-    return fd;
 }
 
 static void push(struct connection *c) {
@@ -158,9 +120,7 @@ static void pull(struct connection *c) {
             if (c->size_have < 4) {
                 c->size_bytes[c->size_have++] = receive_buffer[at++];
                 if (c->size_have < 4) continue;
-                uint32_t size;
-                memcpy(&size, c->size_bytes, 4);
-                c->answer_left = ntohl(size);
+                c->answer_left = (uint32_t)get32(c->size_bytes);
             } else {
                 uint64_t here = (uint64_t)(n - at) < c->answer_left ? (uint64_t)(n - at) : c->answer_left;
                 at += (ssize_t)here;
@@ -173,16 +133,6 @@ static void pull(struct connection *c) {
         }
         if (n < RECEIVE_BYTES) return; /* a short read emptied the socket; more data causes a new edge */
     }
-}
-
-static int by_value(const void *a, const void *b) {
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
-static double percentile_us(double share) {
-    uint64_t at = (uint64_t)(share * (double)requests_answered);
-    return (double)latencies_ns[at < requests_answered ? at : requests_answered - 1] / 1e3;
 }
 
 int main(int argc, char **argv) {
@@ -198,10 +148,8 @@ int main(int argc, char **argv) {
     if (!depth || depth > DEPTH_MAX) die("DEPTH must be 1 to 256");
     if (!requests_max) die("REQUESTS must be at least 1");
     read_frames(argv[3]);
-    latencies_ns = malloc(requests_max * sizeof *latencies_ns);
-    struct connection *connections = calloc(connection_count, sizeof *connections);
-    if (!latencies_ns || !connections) die("memory");
-    memset(latencies_ns, 0, requests_max * sizeof *latencies_ns); /* touch it now, not while measuring */
+    latencies_ns = allocate(requests_max, sizeof *latencies_ns);
+    struct connection *connections = allocate(connection_count, sizeof *connections);
 
     int poll = epoll_create1(0);
     for (unsigned i = 0; i < connection_count; i++) {
@@ -225,15 +173,12 @@ int main(int argc, char **argv) {
         }
     }
     double seconds = (double)(now_ns() - start) / 1e9;
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    double cpu = (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-                 (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
-    qsort(latencies_ns, requests_answered, sizeof *latencies_ns, by_value);
+    double cpu = own_cpu();
+    sort_ns(latencies_ns, requests_answered);
     printf("{\"requests\": %llu, \"seconds\": %.6f, \"sent_bytes\": %llu, \"received_bytes\": %llu, \"cpu_seconds\": %.3f, "
            "\"p50_us\": %.1f, \"p99_us\": %.1f, \"p999_us\": %.1f, \"max_us\": %.1f}\n",
            (unsigned long long)requests_answered, seconds, (unsigned long long)sent_bytes,
-           (unsigned long long)received_bytes, cpu, percentile_us(0.5), percentile_us(0.99), percentile_us(0.999),
-           percentile_us(1.0));
+           (unsigned long long)received_bytes, cpu, percentile_us(latencies_ns, requests_answered, 0.5), percentile_us(latencies_ns, requests_answered, 0.99), percentile_us(latencies_ns, requests_answered, 0.999),
+           percentile_us(latencies_ns, requests_answered, 1.0));
     return 0;
 }

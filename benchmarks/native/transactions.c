@@ -21,22 +21,18 @@
  * Prints one JSON object. Exits 1 with an error message.
  */
 #define _GNU_SOURCE
-#include <arpa/inet.h>
-#include <endian.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
-#include <time.h>
-#include <unistd.h>
+
+#include "crc32c.h"
+#include "fields.h"
+#include "figures.h"
+#include "program.h"
 
 enum {
     ANSWER_BYTES = 1 << 16,
@@ -77,131 +73,42 @@ static struct producer *producers;
 static unsigned producer_count;
 static uint64_t wanted, begun, done, retries, deadline_ns, commit_count;
 static uint64_t *commits_ns, *transactions_ns;
-static uint32_t crc_table[8][256];
-
-static void die(const char *what) {
-    fprintf(stderr, "transactions: %s: %s\n", what, errno ? strerror(errno) : "refused");
-    exit(1);
-}
-
-static uint64_t now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-static void fill_crc_table(void) {
-    for (uint32_t i = 0; i < 256; i++) {
-        uint32_t crc = i;
-        for (int bit = 0; bit < 8; bit++) crc = crc & 1 ? crc >> 1 ^ 0x82f63b78u : crc >> 1;
-        crc_table[0][i] = crc;
-    }
-    for (int row = 1; row < 8; row++)
-        for (uint32_t i = 0; i < 256; i++) {
-            uint32_t before = crc_table[row - 1][i];
-            crc_table[row][i] = before >> 8 ^ crc_table[0][before & 255];
-        }
-}
-
-static uint32_t crc32c(const unsigned char *at, size_t size) {
-    uint32_t crc = ~0u;
-    for (; size >= 8; size -= 8, at += 8) {
-        uint32_t low, high;
-        memcpy(&low, at, 4);
-        memcpy(&high, at + 4, 4);
-        low = le32toh(low) ^ crc;
-        high = le32toh(high);
-        crc = crc_table[7][low & 255] ^ crc_table[6][low >> 8 & 255] ^ crc_table[5][low >> 16 & 255] ^
-              crc_table[4][low >> 24] ^ crc_table[3][high & 255] ^ crc_table[2][high >> 8 & 255] ^
-              crc_table[1][high >> 16 & 255] ^ crc_table[0][high >> 24];
-    }
-    while (size--) crc = crc >> 8 ^ crc_table[0][(crc ^ *at++) & 255];
-    return ~crc;
-}
-
-static uint32_t get32(const unsigned char *at) {
-    uint32_t value;
-    memcpy(&value, at, 4);
-    return ntohl(value);
-}
-
-static int16_t get16(const unsigned char *at) { return (int16_t)(at[0] << 8 | at[1]); }
-
-static int64_t get64(const unsigned char *at) {
-    uint64_t value;
-    memcpy(&value, at, 8);
-    return (int64_t)be64toh(value);
-}
-
-static void put16(unsigned char *at, int16_t value) {
-    at[0] = (unsigned char)((uint16_t)value >> 8);
-    at[1] = (unsigned char)value;
-}
-
-static void put32(unsigned char *at, uint32_t value) {
-    value = htonl(value);
-    memcpy(at, &value, 4);
-}
-
-static void put64(unsigned char *at, int64_t value) {
-    uint64_t big = htobe64((uint64_t)value);
-    memcpy(at, &big, 8);
-}
 
 /* --- the scripts */
 
-static uint32_t next32(const unsigned char **at, const unsigned char *end) {
-    errno = 0;
-    if (end - *at < 4) die("truncated script");
-    uint32_t value = get32(*at);
-    *at += 4;
-    return value;
-}
-
 static struct frame next_frame(const unsigned char **at, const unsigned char *end, size_t size) {
-    errno = 0;
-    if ((size_t)(end - *at) < size) die("truncated script");
-    struct frame frame = {malloc(size + 1), size};
-    if (!frame.bytes) die("memory for the scripts");
-    memcpy(frame.bytes, *at, size);
-    *at += size;
+    struct frame frame = {allocate(size, 1), size};
+    memcpy(frame.bytes, take(at, end, size), size);
     return frame;
 }
 
 static void read_scripts(const char *path) {
-    FILE *file = fopen(path, "rb");
-    if (!file) die(path);
-    fseek(file, 0, SEEK_END);
-    size_t size = (size_t)ftell(file);
-    rewind(file);
-    unsigned char *all = malloc(size + 1);
-    if (!all || fread(all, 1, size, file) != size) die(path);
-    fclose(file);
+    size_t size;
+    unsigned char *all = read_file(path, &size);
     const unsigned char *at = all, *end = all + size;
     while (at < end) {
         producers = realloc(producers, (producer_count + 1) * sizeof *producers);
         if (!producers) die("memory for the producers");
         struct producer *p = &producers[producer_count++];
         memset(p, 0, sizeof *p);
-        uint32_t produce_size = next32(&at, end);
-        p->batch_count = next32(&at, end);
+        uint32_t produce_size = (uint32_t)take32(&at, end);
+        p->batch_count = (uint32_t)take32(&at, end);
         if (!p->batch_count || p->batch_count > 1000) die("number of batches");
-        p->batches = calloc(p->batch_count, sizeof *p->batches);
-        if (!p->batches) die("memory for the batches");
+        p->batches = allocate(p->batch_count, sizeof *p->batches);
         for (uint32_t i = 0; i < p->batch_count; i++) {
-            p->batches[i].at = next32(&at, end);
-            p->batches[i].size = next32(&at, end);
+            p->batches[i].at = (uint32_t)take32(&at, end);
+            p->batches[i].size = (uint32_t)take32(&at, end);
             if (p->batches[i].size < 61 || p->batches[i].at + p->batches[i].size > produce_size) die("batch position");
         }
         p->produce = next_frame(&at, end, produce_size);
-        uint32_t end_size = next32(&at, end);
-        p->end_id_at = next32(&at, end);
+        uint32_t end_size = (uint32_t)take32(&at, end);
+        p->end_id_at = (uint32_t)take32(&at, end);
         p->end = next_frame(&at, end, end_size);
         if (end_size && p->end_id_at + 10 > end_size) die("position of the producer id");
         const unsigned char *batch = p->produce.bytes + p->batches[0].at;
         p->id = get64(batch + PRODUCER_ID_AT);
         p->epoch = get16(batch + EPOCH_AT);
-        p->sequence = (int32_t)get32(batch + SEQUENCE_AT);
+        p->sequence = get32(batch + SEQUENCE_AT);
     }
     free(all);
     errno = 0;
@@ -215,8 +122,8 @@ static void stamp(struct producer *p) {
         unsigned char *batch = p->produce.bytes + p->batches[i].at;
         put64(batch + PRODUCER_ID_AT, p->id);
         put16(batch + EPOCH_AT, p->epoch);
-        put32(batch + SEQUENCE_AT, (uint32_t)p->sequence);
-        put32(batch + CRC_AT, crc32c(batch + ATTRIBUTES_AT, p->batches[i].size - ATTRIBUTES_AT));
+        put32(batch + SEQUENCE_AT, p->sequence);
+        put32(batch + CRC_AT, (int32_t)crc32c(batch + ATTRIBUTES_AT, p->batches[i].size - ATTRIBUTES_AT));
     }
     if (p->end.size) {
         put64(p->end.bytes + p->end_id_at, p->id);
@@ -258,51 +165,21 @@ static void begin(struct producer *p) {
     transmit(p);
 }
 
-static uint32_t varint(const unsigned char **at, const unsigned char *end) {
-    uint32_t value = 0;
-    for (int shift = 0; shift < 35; shift += 7) {
-        errno = 0;
-        if (*at >= end) die("truncated answer");
-        unsigned char byte = *(*at)++;
-        value |= (uint32_t)(byte & 127) << shift;
-        if (!(byte & 128)) break;
-    }
-    return value;
-}
-
-static void skip(const unsigned char **at, const unsigned char *end, size_t size) {
-    errno = 0;
-    if ((size_t)(end - *at) < size) die("truncated answer");
-    *at += size;
-}
-
-static void skip_text(const unsigned char **at, const unsigned char *end) {
-    uint32_t size = varint(at, end);
-    if (size) skip(at, end, size - 1);
-}
-
-static void skip_tags(const unsigned char **at, const unsigned char *end) {
-    for (uint32_t left = varint(at, end); left; left--) {
-        varint(at, end);
-        skip(at, end, varint(at, end));
-    }
-}
-
 /* Return the first error of a Produce answer of version 12, 0 if there is none. */
 static int produce_error(const unsigned char *at, const unsigned char *end) {
     int error = 0;
     uint32_t partitions_seen = 0;
-    skip(&at, end, 4);
+    take(&at, end, 4);
     skip_tags(&at, end);
-    for (uint32_t topics = varint(&at, end); topics > 1; topics--) {
+    for (uint32_t topics = take_varint(&at, end); topics > 1; topics--) {
         skip_text(&at, end);
-        for (uint32_t partitions = varint(&at, end); partitions > 1; partitions--) {
-            skip(&at, end, 6);
+        for (uint32_t partitions = take_varint(&at, end); partitions > 1; partitions--) {
+            take(&at, end, 6);
             int found = get16(at - 2);
             if (found && !error) error = found;
-            skip(&at, end, 24);
-            for (uint32_t errors = varint(&at, end); errors > 1; errors--) {
-                skip(&at, end, 4);
+            take(&at, end, 24);
+            for (uint32_t errors = take_varint(&at, end); errors > 1; errors--) {
+                take(&at, end, 4);
                 skip_text(&at, end);
                 skip_tags(&at, end);
             }
@@ -343,10 +220,9 @@ static void answered(struct producer *p, const unsigned char *at, const unsigned
         return;
     }
     if (error) {
-        fprintf(stderr, "transactions: %s: error %d\n", p->step == PRODUCING ? "Produce" : "EndTxn", error);
-        exit(1);
+        fail(p->step == PRODUCING ? "Produce: error" : "EndTxn: error", error);
     }
-    int32_t count = (int32_t)get32(p->produce.bytes + p->batches[0].at + COUNT_AT);
+    int32_t count = get32(p->produce.bytes + p->batches[0].at + COUNT_AT);
     if (p->step == PRODUCING && p->end.size) {
         p->step = ENDING;
         p->ending_ns = now_ns();
@@ -379,35 +255,12 @@ static void pull(struct producer *p) {
         if (n == 0) die("the broker closed a connection");
         p->answer_have += (size_t)n;
         if (p->answer_have < 4) continue;
-        size_t size = 4 + get32(p->answer);
+        size_t size = 4 + (size_t)(uint32_t)get32(p->answer);
         if (size > ANSWER_BYTES || p->answer_have > size) die("size of an answer");
         if (p->answer_have < size) continue;
         p->answer_have = 0;
         answered(p, p->answer + 4, p->answer + size);
     }
-}
-
-static int connect_to(const char *host, const char *port) {
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found;
-    errno = 0;
-    if (getaddrinfo(host, port, &hints, &found)) die("unknown host");
-    int fd = socket(found->ai_family, SOCK_STREAM, 0), one = 1;
-    if (fd < 0 || connect(fd, found->ai_addr, found->ai_addrlen)) die("connect");
-    freeaddrinfo(found);
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    fcntl(fd, F_SETFL, O_NONBLOCK);
-    return fd;
-}
-
-static int by_value(const void *a, const void *b) {
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
-static double percentile_us(const uint64_t *sorted, uint64_t count, double share) {
-    if (!count) return 0;
-    uint64_t at = (uint64_t)(share * (double)count);
-    return (double)sorted[at < count ? at : count - 1] / 1e3;
 }
 
 int main(int argc, char **argv) {
@@ -420,11 +273,8 @@ int main(int argc, char **argv) {
     if (!wanted) die("TRANSACTIONS must be at least 1");
     fill_crc_table();
     read_scripts(argv[3]);
-    commits_ns = malloc(wanted * sizeof *commits_ns);
-    transactions_ns = malloc(wanted * sizeof *transactions_ns);
-    if (!commits_ns || !transactions_ns) die("memory");
-    memset(commits_ns, 0, wanted * sizeof *commits_ns); /* touch it now, not while measuring */
-    memset(transactions_ns, 0, wanted * sizeof *transactions_ns);
+    commits_ns = allocate(wanted, sizeof *commits_ns);
+    transactions_ns = allocate(wanted, sizeof *transactions_ns);
 
     int poll = epoll_create1(0);
     for (unsigned i = 0; i < producer_count; i++) {
@@ -457,12 +307,9 @@ int main(int argc, char **argv) {
         if (now - progress > 30000000000u) die("no transaction ended for 30 seconds");
     }
     double seconds = (double)(now_ns() - start) / 1e9;
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    double cpu = (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-                 (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
-    qsort(commits_ns, commit_count, sizeof *commits_ns, by_value);
-    qsort(transactions_ns, done, sizeof *transactions_ns, by_value);
+    double cpu = own_cpu();
+    sort_ns(commits_ns, commit_count);
+    sort_ns(transactions_ns, done);
     printf("{\"transactions\": %llu, \"seconds\": %.6f, \"cpu_seconds\": %.3f, \"retries\": %llu, "
            "\"commit_p50_us\": %.1f, \"commit_p99_us\": %.1f, \"p50_us\": %.1f, \"p99_us\": %.1f}\n",
            (unsigned long long)done, seconds, cpu, (unsigned long long)retries,

@@ -4,8 +4,9 @@
      "api": "produce", "operation": "WRITE", "resource": "TOPIC", "name": "orders", "rule": "DefaultDeny"}
 
 `rule` is SuperUser, DefaultAllow, DefaultDeny or MatchingAcl; with MatchingAcl, `acl` has the deciding ACL. Lines
-beyond the limit per second are counted, and the next second begins with {"result": "suppressed", "count": n}. Without a
-file the lines go to the logger `barnabas.audit`, level INFO.
+beyond the limits per second (`audit_shares`) are counted, and the next second begins with a line
+{"result": "suppressed", "principal": "User:alice", "count": n} for each of the principals with the most, and one
+without a principal for the others. Without a file the lines go to the logger `barnabas.audit`, level INFO.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import logging
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from barnabas.broker.authorization.audit_shares import OTHERS, AuditShares
 from barnabas.broker.authorization.rules import Action, Decision
 from barnabas.broker.printable import MAX_CHARACTERS
 from barnabas.protocol.messages.security.resources import Operation, PatternType, Permission, ResourceType
@@ -22,8 +24,8 @@ from barnabas.protocol.messages.security.resources import Operation, PatternType
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from barnabas.broker.metadata.security.image import Acl
     from barnabas.protocol.messages.api_key import ApiKey
+    from barnabas.protocol.messages.security.acls import Acl
 
 AUDIT_LOGGER: Final = "barnabas.audit"
 
@@ -60,23 +62,18 @@ class AuditLog:
     def __init__(self, sink: AuditSink, *, grants: bool, max_per_second: int, wall_ms: Callable[[], int]) -> None:
         self.grants = grants
         self._sink = sink
-        self._max_per_second = max_per_second
+        self._shares = AuditShares(max_per_second)
         self._wall_ms = wall_ms
         self._second = 0
-        self._written = 0
-        self._suppressed = 0
 
-    def admit(self) -> bool:
-        """Return whether one more line may be written in this second; if not, it is counted as suppressed."""
+    def admit(self, principal: str) -> bool:
+        """Return whether a principal may write one more line in this second; if not, it is counted as suppressed."""
         now_ms = self._wall_ms()
-        if now_ms // 1000 != self._second:
-            self._second, self._written = now_ms // 1000, 0
-            self._write_suppressed(now_ms)
-        if self._written >= self._max_per_second:
-            self._suppressed += 1
-            return False
-        self._written += 1
-        return True
+        second = now_ms // 1000
+        if second != self._second:
+            self._end_second(now_ms, is_next=second == self._second + 1)
+            self._second = second
+        return self._shares.admit(principal)
 
     def record(self, action: Action, decision: Decision, api: ApiKey | None) -> None:
         """Write one decision that `admit` has returned True for."""
@@ -84,13 +81,13 @@ class AuditLog:
 
     def close(self) -> None:
         """Write the count of suppressed lines, and close the sink."""
-        self._write_suppressed(self._wall_ms())
+        self._end_second(self._wall_ms(), is_next=False)
         self._sink.close()
 
-    def _write_suppressed(self, now_ms: int) -> None:
-        if self._suppressed:
-            self._sink.write(json.dumps({"time": _time(now_ms), "result": "suppressed", "count": self._suppressed}))
-            self._suppressed = 0
+    def _end_second(self, now_ms: int, *, is_next: bool) -> None:
+        for principal, count in self._shares.end_second(is_next=is_next):
+            named = {} if principal == OTHERS else {"principal": principal}
+            self._sink.write(json.dumps({"time": _time(now_ms), "result": "suppressed", **named, "count": count}))
 
 
 def _entry(now_ms: int, action: Action, decision: Decision, api: ApiKey | None) -> dict[str, Any]:

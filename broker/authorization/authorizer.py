@@ -1,15 +1,18 @@
 """Authorizer: decides by the ACLs of the metadata image, and gives each session its access.
 
-Its index is replaced on the event loop when an image with other ACLs is applied, before the change is answered, so a
-client that has created an ACL meets it with its next request. Properties: super.users, allow.everyone.if.no.acl.found.
+When an image with other ACLs is applied, a thread prepares the index of them and the event loop replaces it, before the
+change is answered, so a client that has created an ACL meets it with its next request.
+
+Properties: super.users, allow.everyone.if.no.acl.found.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from weakref import WeakValueDictionary
 
-from barnabas.broker.authorization.access import CachedAccess
+from barnabas.broker.authorization.cached_access import CachedAccess
 from barnabas.broker.authorization.decisions import DEFAULT_ALLOW, DEFAULT_DENY, decide
 from barnabas.broker.authorization.index import AclIndex
 
@@ -18,16 +21,29 @@ if TYPE_CHECKING:
 
     from barnabas.broker.authorization.audit import AuditLog
     from barnabas.broker.authorization.rules import Action, Decision
-    from barnabas.broker.metadata.security.image import Acl
     from barnabas.broker.network.session import Session
     from barnabas.protocol.messages.api_key import ApiKey
+    from barnabas.protocol.messages.security.acls import Acl
 
 STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 """The only value of authorizer.class.name that switches authorization on."""
 
 
+REMEMBERED_MAX: Final = 500_000
+"""Decisions that all accesses together remember: a client without permissions can have many addresses, and name much.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedAcls:
+    """ACLs by id, which never change, and their index."""
+
+    acls: Mapping[bytes, Acl]
+    index: AclIndex
+
+
 class Authorizer:
-    """Decides about actions. Event loop only."""
+    """Decides about actions. Event loop only, but for `prepare`."""
 
     def __init__(
         self,
@@ -43,6 +59,8 @@ class Authorizer:
         self.default = DEFAULT_ALLOW if allow_if_no_acl else DEFAULT_DENY
         self._audit = audit
         self._accesses: WeakValueDictionary[tuple[str, str], CachedAccess] = WeakValueDictionary()
+        self._remembered = 0
+        """Decisions remembered since they were last counted."""
 
     @property
     def audits_grants(self) -> bool:
@@ -53,9 +71,9 @@ class Authorizer:
         """Decide about an action without a cache."""
         return decide(self.index, action, super_users=self.super_users, default=self.default)
 
-    def admits_audit_line(self) -> bool:
-        """Return whether the audit log takes one more line now; a line beyond its limit is counted there."""
-        return self._audit is not None and self._audit.admit()
+    def admits_audit_line(self, principal: str) -> bool:
+        """Return whether the audit log takes one more line of a principal now; a line beyond its share is counted."""
+        return self._audit is not None and self._audit.admit(principal)
 
     def audit(self, action: Action, decision: Decision, api: ApiKey | None) -> None:
         """Write a decision to the audit log, after `admits_audit_line` has returned True for it."""
@@ -79,16 +97,33 @@ class Authorizer:
             access = self._accesses[key] = CachedAccess(self, principal, host)
         return access
 
-    def replace(self, acls: Mapping[bytes, Acl]) -> None:
-        """Decide by these ACLs, by id, from now on. The mapping never changes."""
+    def note_remembered(self) -> None:
+        """Count one more decision, which is remembered next; forget the others if they are too many."""
+        self._remembered += 1
+        if self._remembered <= REMEMBERED_MAX:
+            return
+        accesses = list(self._accesses.values())  # some of those that were counted have ended with their sessions
+        self._remembered = sum(access.remembered for access in accesses) + 1
+        if self._remembered > REMEMBERED_MAX // 2:
+            for access in accesses:
+                access.clear()
+            self._remembered = 1
+
+    def prepare(self, acls: Mapping[bytes, Acl]) -> PreparedAcls:
+        """Return what `replace` needs for these ACLs, by id. For any thread, while nothing else replaces them."""
         old = self._acls
-        self._acls = acls
         added = [acl for identity, acl in acls.items() if old.get(identity) != acl]
         removed = {acl for identity, acl in old.items() if acls.get(identity) != acl}
-        if not added and not removed:
-            return
         if removed:
             removed.difference_update(acls.values())  # an equal ACL under another id stays
-        self.index = self.index.with_changes(added, removed)
+        return PreparedAcls(acls, self.index.with_changes(added, removed) if added or removed else self.index)
+
+    def replace(self, prepared: PreparedAcls) -> None:
+        """Decide by these ACLs from now on."""
+        self._acls = prepared.acls
+        if prepared.index is self.index:
+            return
+        self.index = prepared.index
+        self._remembered = 0
         for access in list(self._accesses.values()):
             access.forget()

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from barnabas.broker.authorization.index import AclIndex
-    from barnabas.broker.metadata.security.image import Acl
+    from barnabas.protocol.messages.security.acls import Acl
 
 SUPER_USER: Final = Decision(True, Rule.SUPER_USER)
 DEFAULT_ALLOW: Final = Decision(True, Rule.DEFAULT_ALLOW)

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Final
 from barnabas.protocol.messages.security.resources import WILDCARD, PatternType
 
 if TYPE_CHECKING:
-    from barnabas.broker.metadata.security.image import Acl
+    from barnabas.protocol.messages.security.acls import Acl
 
 _Names = dict[str, tuple["Acl", ...]]
+_Pattern = tuple[int, bool, str]
+"""Resource type, whether it is a prefix, and name."""
 
 
 class _TypeIndex:
@@ -41,23 +43,31 @@ class AclIndex:
         self._types = self.with_changes(acls, ())._types
 
     def with_changes(self, added: Iterable[Acl], removed: Iterable[Acl]) -> AclIndex:
-        """Return an index with other ACLs. It copies only the resource types that change."""
-        changed: dict[int, _TypeIndex] = {}
-        for acl in removed:
-            names = self._names_of(acl, changed)
-            left = tuple(each for each in names[acl.resource_name] if each != acl)
-            if left:
-                names[acl.resource_name] = left
-            else:
-                del names[acl.resource_name]
+        """Return an index with other ACLs. It copies only the resource types that change.
+
+        Each pattern is sorted once: 10,000 ACLs of one topic must not cost 10,000 times as much as one.
+        """
+        changes: dict[_Pattern, tuple[set[Acl], set[Acl]]] = {}
         for acl in added:
-            names = self._names_of(acl, changed)
-            present = names.get(acl.resource_name, ())
-            if acl not in present:
-                names[acl.resource_name] = tuple(sorted((*present, acl), key=_order))
-        index = AclIndex.__new__(AclIndex)
+            changes.setdefault(_pattern(acl), (set(), set()))[0].add(acl)
+        for acl in removed:
+            changes.setdefault(_pattern(acl), (set(), set()))[1].add(acl)
         types = dict(self._types)
-        types.update((kind, _TypeIndex(each.literal, each.prefixed)) for kind, each in changed.items())
+        copied: set[int] = set()
+        for (kind, is_prefixed, name), (new, gone) in changes.items():
+            if kind not in copied:
+                copied.add(kind)
+                before = types.get(kind, _NOTHING)
+                types[kind] = _TypeIndex(dict(before.literal), dict(before.prefixed))
+            names = types[kind].prefixed if is_prefixed else types[kind].literal
+            after = new.union(names.get(name, ())) - (gone - new)
+            if after:
+                names[name] = tuple(sorted(after, key=_order))
+            else:
+                names.pop(name, None)
+        for kind in copied:
+            types[kind] = _TypeIndex(types[kind].literal, types[kind].prefixed)
+        index = AclIndex.__new__(AclIndex)
         index._types = types
         return index
 
@@ -83,13 +93,9 @@ class AclIndex:
         for resource_type in self._types:
             yield from self.of_type(resource_type)
 
-    def _names_of(self, acl: Acl, changed: dict[int, _TypeIndex]) -> _Names:
-        """Return the map that has, or will have, an ACL, as a copy that may be changed."""
-        kind = acl.resource_type
-        if kind not in changed:
-            before = self._types.get(kind, _NOTHING)
-            changed[kind] = _TypeIndex(dict(before.literal), dict(before.prefixed))
-        return changed[kind].prefixed if acl.pattern_type == PatternType.PREFIXED else changed[kind].literal
+
+def _pattern(acl: Acl) -> _Pattern:
+    return acl.resource_type, acl.pattern_type == PatternType.PREFIXED, acl.resource_name
 
 
 def _order(acl: Acl) -> tuple[int, str, str, int]:

@@ -17,7 +17,7 @@ from barnabas.protocol.messages.security.resources import (
 )
 
 if TYPE_CHECKING:
-    from barnabas.broker.metadata.security.image import Acl
+    from barnabas.protocol.messages.security.acls import Acl
 
 IMPLIED_BY: Final[dict[int, frozenset[int]]] = {
     Operation.DESCRIBE: frozenset(

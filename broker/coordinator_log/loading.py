@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from barnabas.broker.storage.files.errors import StorageError
 from barnabas.protocol.errors import BrokerError, DecodeError
+from barnabas.protocol.metadata.partition_state import NO_LEADER
 
 if TYPE_CHECKING:
     from barnabas.broker.coordinator_log.log import CoordinatorLog
@@ -55,10 +56,15 @@ class LogLoading:
         """Refuse the keys of all partitions that have to be loaded; return whether there are any."""
         name = self._log.topic.name
         topic = self._store.image.topics.get(name)
-        for number in sorted(topic.partitions) if topic is not None else ():
+        if topic is None:
+            return False
+        for number in sorted(topic.partitions):
             partition = self._partitions.get(name, number)
-            if partition is None:  # its directory is offline: the state of its keys is unknown
-                self._log.end_loading(number, failed=True)
+            if partition is None:
+                # Offline, or on another broker's disks (read.only), the state of its keys is unknown. Else a client has
+                # just created the topic, and the partition is empty.
+                if self._partitions.is_offline(name, number) or topic.partitions[number].leader == NO_LEADER:
+                    self._log.end_loading(number, failed=True)
             elif partition.log.log_start_offset < partition.log.high_watermark:
                 self._log.begin_loading(number)
                 self._to_load.append(number)

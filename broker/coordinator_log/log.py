@@ -14,7 +14,6 @@ topic was created or this broker started. Source: Kafka's CoordinatorRuntime.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.coordinator_log.creation import Then, TopicCreation
@@ -23,14 +22,8 @@ from barnabas.broker.network.deferred import Deferred
 from barnabas.protocol.errors import BrokerError, ErrorCode
 
 if TYPE_CHECKING:
-    import asyncio
-
-    from barnabas.broker.live_config import LiveConfig
-    from barnabas.broker.metadata.view import MetadataView
-    from barnabas.broker.metadata_changes import MetadataChanges
-    from barnabas.broker.partitions.flush_waits import FlushWaits
+    from barnabas.broker.coordinator_log.parts import LogParts
     from barnabas.broker.partitions.partition import Partition
-    from barnabas.broker.partitions.registry import PartitionRegistry
     from barnabas.broker.storage.log.append import AppendResult
 
 Appended = Deferred[BrokerError | None]
@@ -52,19 +45,6 @@ _AS_NOT_AVAILABLE: Final = (
 
 
 _NUMBERS_MAX: Final = 10_000
-
-
-@dataclass(frozen=True, slots=True)
-class LogParts:
-    """The broker's parts that a coordinator's log uses."""
-
-    partitions: PartitionRegistry
-    store: MetadataView
-    changes: MetadataChanges
-    config: LiveConfig
-    flush_waits: FlushWaits
-    wall_ms: Callable[[], int]
-    loop: asyncio.AbstractEventLoop
 
 
 class CoordinatorLog:
@@ -261,6 +241,8 @@ class CoordinatorLog:
     def _as_coordinator_error(self, error: BrokerError) -> BrokerError:
         if error.code in _AS_NOT_AVAILABLE:
             return BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{self.topic.name} cannot be written: {error}")
+        if error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER:  # a standby takes over, and is the coordinator then
+            return BrokerError(ErrorCode.NOT_COORDINATOR, error.message)
         return error
 
     def _flush_error(self, number: int, failed: Exception) -> BrokerError:

@@ -18,14 +18,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from barnabas.broker.coordinator_log.loading import Loaded, LogLoading
-from barnabas.broker.groups.classic.groups import ClassicGroups
 from barnabas.broker.groups.classic.settings import GroupSettings
 from barnabas.broker.groups.consumer.settings import ConsumerGroupSettings, GroupContext
 from barnabas.broker.groups.group import GroupType
 from barnabas.broker.groups.log.group_log import GroupLog
 from barnabas.broker.groups.log.offsets_topic import OFFSETS_TOPIC
 from barnabas.broker.groups.log.records import GroupRecord
-from barnabas.broker.groups.membership import ClassicMembership
 from barnabas.broker.groups.offsets.expiry import OffsetExpiryTask
 from barnabas.broker.groups.offsets.service import GroupOffsets
 from barnabas.broker.groups.offsets.transactional import TransactionalOffsets
@@ -37,8 +35,11 @@ from barnabas.protocol.uuids import ZERO_UUID
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from barnabas.broker.coordinator_log.log import Appended, LogParts
+    from barnabas.broker.coordinator_log.log import Appended
+    from barnabas.broker.coordinator_log.parts import LogParts
+    from barnabas.broker.groups.classic.groups import ClassicGroups
     from barnabas.broker.groups.consumer.groups import ConsumerGroups
+    from barnabas.broker.groups.membership import ClassicMembership
     from barnabas.broker.groups.offsets.loader import LoadedPartition
     from barnabas.broker.metadata.image import MetadataImage
     from barnabas.broker.partitions.partition import Partition
@@ -60,20 +61,14 @@ class GroupCoordinator:
         self._loop = loop
         self.log = GroupLog(parts)
         self._loading = LogLoading(self.log.coordinator_log, parts.partitions, store, keys_name="groups")
-        clock = GroupClock(loop.time, wall_ms)
+        self._clock = GroupClock(loop.time, wall_ms)
         self._reads_only = config.static.get_bool("read.only")
-        self._context = GroupContext(ConsumerGroupSettings.of(config.broker), clock, lambda: store.image)
+        self._context = GroupContext(ConsumerGroupSettings.of(config.broker), self._clock, lambda: store.image)
+        self._classic_settings = GroupSettings.of(config.broker)
+        self._classic: ClassicGroups | None = None
+        self._members: ClassicMembership | None = None
         self._consumer: ConsumerGroups | None = None
         self.registry = GroupRegistry(probe)
-        self.classic = ClassicGroups(
-            group_log=self.log,
-            registry=self.registry,
-            settings=GroupSettings.of(config.broker),
-            clock=clock,
-            loop=loop,
-            reads_only=self._reads_only,
-        )
-        self.members = ClassicMembership(self.registry, self.log, self.classic, lambda: self.consumer)
         self.offsets = GroupOffsets(self.log, self.registry, store, config, wall_ms)
         self.transactional_offsets = TransactionalOffsets(self.offsets, self.log, self.registry, config, wall_ms)
         self._expiry = OffsetExpiryTask(self.offsets, self.registry, config, wall_ms)
@@ -83,9 +78,34 @@ class GroupCoordinator:
         self._refusing = False
 
     @property
-    def has_consumer_protocol(self) -> bool:
-        """Whether group.coordinator.rebalance.protocols includes the consumer protocol."""
-        return self._context.settings.is_enabled
+    def classic(self) -> ClassicGroups:
+        """The classic groups, created with the first request of their protocol or the first record at a start.
+
+        Their modules are imported then, unless the warm-up has done it (`broker.warm_up`).
+        """
+        if self._classic is None:
+            from barnabas.broker.groups.classic.groups import ClassicGroups
+
+            self._classic = ClassicGroups(
+                group_log=self.log,
+                registry=self.registry,
+                settings=self._classic_settings,
+                clock=self._clock,
+                loop=self._loop,
+                reads_only=self._reads_only,
+            )
+            if self._refusing:
+                self._classic.stop()
+        return self._classic
+
+    @property
+    def members(self) -> ClassicMembership:
+        """The requests of the classic protocol's members, to groups of both protocols. Created at the first one."""
+        if self._members is None:
+            from barnabas.broker.groups.membership import ClassicMembership
+
+            self._members = ClassicMembership(self.registry, self.log, self.classic, lambda: self.consumer)
+        return self._members
 
     @property
     def consumer(self) -> ConsumerGroups:
@@ -136,7 +156,8 @@ class GroupCoordinator:
     def refuse_members(self) -> None:
         """Answer NOT_COORDINATOR to waiting and to later requests: their clients look for the coordinator again."""
         self._refusing = True
-        self.classic.stop()
+        if self._classic is not None:
+            self._classic.stop()
         if self._consumer is not None:
             self._consumer.stop()
 

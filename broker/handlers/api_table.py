@@ -7,23 +7,28 @@ API's first request: they are a third of what a start would import, and most bro
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from barnabas.broker.handlers.data.fetch import FetchHandler
+from barnabas.broker.handlers.data.fetch_contexts import FetchContexts
+from barnabas.broker.handlers.data.fetch_session_cache import FetchSessionCache
+from barnabas.broker.handlers.data.kernels.kernels import frame_kernels
 from barnabas.broker.handlers.data.produce import ProduceHandler
 from barnabas.protocol.messages.api_key import ApiKey
 
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Callable
     from concurrent.futures import Executor
 
+    from barnabas.broker.coordinators import Coordinators
     from barnabas.broker.groups.coordinator import GroupCoordinator
     from barnabas.broker.live_config import LiveConfig
     from barnabas.broker.metadata.view import MetadataView
     from barnabas.broker.metadata_changes import MetadataChanges
+    from barnabas.broker.mirrors.status import MirrorStatuses
     from barnabas.broker.network.advertised import AdvertisedAddresses
     from barnabas.broker.network.dispatch import Handler, Outcome
     from barnabas.broker.network.session import Session
@@ -32,14 +37,14 @@ if TYPE_CHECKING:
     from barnabas.broker.probes import ApiProbe, BrokerProbes
     from barnabas.broker.producer_ids import ProducerIds
     from barnabas.broker.security.tokens.lifetimes import TokenLifetimes
+    from barnabas.broker.standby.active_side import ActiveSide
     from barnabas.broker.storage.log.readable_log import ReadableLog
     from barnabas.broker.storage.served_logs import ServedLogs
     from barnabas.broker.storage.services.clock import Clock
     from barnabas.broker.transactions.coordinator import TransactionCoordinator
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HandlerContext:
+class HandlerContext(NamedTuple):
     """The parts of the broker that handlers are created from."""
 
     loop: asyncio.AbstractEventLoop
@@ -48,8 +53,7 @@ class HandlerContext:
     log_manager: ServedLogs[ReadableLog]
     store: MetadataView
     changes: MetadataChanges
-    groups: GroupCoordinator
-    transactions: TransactionCoordinator
+    coordinators: Coordinators
     producer_ids: ProducerIds
     tokens: TokenLifetimes | None
     """None: no delegation tokens, because delegation.token.secret.key is not set."""
@@ -58,6 +62,19 @@ class HandlerContext:
     flush_waits: FlushWaits
     blocking_io: Executor
     clock: Clock
+    mirrors: MirrorStatuses
+    active_side: Callable[[], ActiveSide | None]
+    """Creates what a standby needs, once; returns None with read.only=true."""
+
+    @property
+    def groups(self) -> GroupCoordinator:
+        """The group coordinator, created at its first use."""
+        return self.coordinators.groups
+
+    @property
+    def transactions(self) -> TransactionCoordinator:
+        """The transaction coordinator, created at its first use."""
+        return self.coordinators.transactions
 
     def probe(self, api: ApiKey) -> ApiProbe:
         """Return the counters of one API."""
@@ -91,7 +108,7 @@ _ROWS: Final[Sequence[_Row]] = (
     _Row(
         ApiKey.API_VERSIONS,
         "cluster.api_versions:ApiVersionsHandler",
-        "store, groups.has_consumer_protocol, max_frame_bytes",
+        "store, coordinators.has_consumer_protocol, max_frame_bytes",
     ),
     _Row(ApiKey.OFFSET_COMMIT, "groups.offset_commit:OffsetCommitHandler", "groups.offsets, store, probe"),
     _Row(
@@ -195,7 +212,9 @@ _ROWS: Final[Sequence[_Row]] = (
     _Row(ApiKey.DESCRIBE_QUORUM, "cluster.describe_quorum:DescribeQuorumHandler", "store, addresses, clock"),
     _Row(ApiKey.INCREMENTAL_ALTER_CONFIGS, "cluster.configs:IncrementalAlterConfigsHandler", "changes, probe"),
     _Row(
-        ApiKey.UPDATE_FEATURES, "cluster.update_features:UpdateFeaturesHandler", "changes, groups.has_consumer_protocol"
+        ApiKey.UPDATE_FEATURES,
+        "cluster.update_features:UpdateFeaturesHandler",
+        "changes, coordinators.has_consumer_protocol",
     ),
     _Row(ApiKey.DESCRIBE_CLUSTER, "cluster.describe_cluster:DescribeClusterHandler", "store, addresses"),
     _Row(ApiKey.DESCRIBE_PRODUCERS, "data.describe_producers:DescribeProducersHandler", "partitions, probe"),
@@ -210,15 +229,22 @@ _ROWS: Final[Sequence[_Row]] = (
         "topics.log_dirs:AlterReplicaLogDirsHandler",
         "log_manager, partitions, blocking_io, probe",
     ),
+    _Row(ApiKey.MIRRORS, "cluster.mirrors:MirrorsHandler", "store, changes, partitions, mirrors, probe"),
+    _Row(ApiKey.STANDBY, "cluster.standby:StandbyHandler", "active_side, probe"),
     _Row(ApiKey.DESCRIBE_LOG_DIRS, "topics.log_dirs:DescribeLogDirsHandler", "log_manager, blocking_io, probe"),
 )
 """All APIs but Produce and Fetch."""
 
 
 class ApiTable:
-    """`handlers` of all APIs, and `fetch`, whose long polls the broker answers when it stops."""
+    """`handlers` of all APIs, `frames`, which serves plain requests, and `fetch`, whose long polls the stop ends."""
 
     def __init__(self, context: HandlerContext) -> None:
+        sessions = FetchSessionCache(
+            context.config.static.get_int("max.incremental.fetch.session.cache.slots"),
+            context.clock.monotonic,
+            context.probes.fetch_sessions,
+        )
         self.fetch = FetchHandler(
             context.partitions,
             context.probes,
@@ -227,18 +253,32 @@ class ApiTable:
             context.config.static.get_int("fetch.max.bytes"),
             context.topic_name,
             context.store.node_id,
+            FetchContexts(sessions, context.partitions, context.topic_name, context.clock.monotonic),
+        )
+        produce = ProduceHandler(
+            context.partitions,
+            context.topic_name,
+            context.flush_waits,
+            context.coordinators,
+            context.probe(ApiKey.PRODUCE),
+        )
+        self.frames = frame_kernels(
+            produce, self.fetch, context.partitions, context.clock, context.probes, context.loop
         )
         self.handlers: dict[ApiKey, Handler] = {
-            ApiKey.PRODUCE: ProduceHandler(
-                context.partitions,
-                context.topic_name,
-                context.flush_waits,
-                context.transactions,
-                context.probe(ApiKey.PRODUCE),
-            ),
+            ApiKey.PRODUCE: produce,
             ApiKey.FETCH: self.fetch,
             **{row.api: _LateHandler(row, context) for row in _ROWS},
         }
+
+
+def handler_modules() -> dict[ApiKey, str]:
+    """Return the full names of the modules that are imported at the first request of their API."""
+    return {row.api: _module_of(row) for row in _ROWS}
+
+
+def _module_of(row: _Row) -> str:
+    return f"barnabas.broker.handlers.{row.where.partition(':')[0]}"
 
 
 class _LateHandler:
@@ -259,8 +299,7 @@ class _LateHandler:
 
     def _create(self) -> Handler:
         row, context = self._row, self._context
-        module, name = row.where.split(":")
-        found: Any = getattr(import_module(f"barnabas.broker.handlers.{module}"), name)
+        found: Any = getattr(import_module(_module_of(row)), row.where.partition(":")[2])
         if row.arguments is not None:
             paths = row.arguments.split(", ")
             found = found(*[context.probe(row.api) if path == "probe" else attrgetter(path)(context) for path in paths])

@@ -10,17 +10,26 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
 
 from barnabas.protocol.metadata.identities import NO_OP_KEY, Effect, Identity, identify
 from barnabas.protocol.metadata.records import UnknownRecord
 
 
-@dataclass(frozen=True, slots=True)
 class CarriedRecords:
     """The records, iterated in replay order."""
 
-    by_identity: Mapping[Identity, tuple[UnknownRecord, ...]] = field(default_factory=dict)
+    __slots__ = ("by_identity",)
+
+    def __init__(self, by_identity: Mapping[Identity, tuple[UnknownRecord, ...]] = MappingProxyType({})) -> None:
+        self.by_identity: Final = by_identity
+
+    def __eq__(self, other: object) -> bool:
+        return self.by_identity == other.by_identity if isinstance(other, CarriedRecords) else NotImplemented
+
+    def __hash__(self) -> int:
+        raise TypeError("maps of records have no hash")
 
     def __iter__(self) -> Iterator[UnknownRecord]:
         for records in self.by_identity.values():

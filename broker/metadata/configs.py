@@ -6,13 +6,15 @@ operations of one resource apply together or not at all, and their result must b
 configs by their tables, broker configs as a dynamic layer over the configuration. An unchanged value creates no
 record. Errors as in Kafka's ConfigurationControlManager and ConfigAdminManager: a bad value is INVALID_CONFIG for a
 topic's property and INVALID_REQUEST for a broker's, still so in 4.3.0 (KAFKA-13609); an unknown topic is
-UNKNOWN_TOPIC_OR_PARTITION.
+UNKNOWN_TOPIC_OR_PARTITION. In a directory whose eligible leader replicas (ELR) Kafka has enabled, min.insync.replicas
+is a property of the cluster that cannot be removed, and no property of a broker.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 from barnabas.broker.metadata.config_resources import (
     ensure_group_named,
@@ -21,6 +23,8 @@ from barnabas.broker.metadata.config_resources import (
     unserved_resource_type,
 )
 from barnabas.broker.metadata.image import ALL_BROKERS, ConfigScope, MetadataImage, broker_scope, group_scope
+from barnabas.broker.metadata.mirrors.configs import is_mirror_config, plan_mirror_configs
+from barnabas.broker.metadata.mirrors.refusals import ensure_configs_alterable
 from barnabas.broker.metadata.plan import Plan, PlanningImage
 from barnabas.config import (
     BROKER_PROPERTIES,
@@ -55,6 +59,9 @@ from barnabas.protocol.metadata.records import (
 
 _TABLES = {TOPIC_RESOURCE: TOPIC_PROPERTIES, BROKER_RESOURCE: BROKER_PROPERTIES, GROUP_RESOURCE: GROUP_CONFIGS}
 
+_ELR: Final = "eligible.leader.replicas.version"
+_MIN_INSYNC: Final = "min.insync.replicas"
+
 EnsureApplicable = Callable[[BrokerConfig, BrokerConfig], None]
 
 
@@ -85,6 +92,8 @@ def plan_alter_configs(
             records, warnings = _plan_resource(
                 planning, scope, asked.operations, config, node_id, replace, ensure_applicable
             )
+            if scope[0] == BROKER_RESOURCE and image.features.get(_ELR, 0) > 0:
+                _ensure_min_insync_kept(planning.configs(scope), scope, asked.operations, replace)
             planning.add(records)
             results.append(AlterConfigsResult(resource, message=" ".join(warnings) or None))
         except BrokerError as error:
@@ -101,11 +110,17 @@ def _plan_resource(
     replace: bool,
     ensure_applicable: EnsureApplicable,
 ) -> tuple[list[MetadataRecord], list[str]]:
+    mirrors: list[MetadataRecord] = []
+    if scope == ALL_BROKERS:
+        # `replace` deletes no mirror that it does not name: the clients that send it do not know of mirrors.
+        mirrors = plan_mirror_configs(planning.image, [each for each in operations if is_mirror_config(each.name)])
+        operations = [each for each in operations if not is_mirror_config(each.name)]
     before = planning.configs(scope)
     after = _apply({} if replace else before, operations, _TABLES[scope[0]])
     changed = {name: after.get(name) for name in sorted({*before, *after}) if before.get(name) != after.get(name)}
     try:
         if scope[0] == TOPIC_RESOURCE:
+            ensure_configs_alterable(planning.image, scope[1], changed)
             warnings = _check_topic(after, changed, config)
         elif scope[0] == GROUP_RESOURCE:
             defaults, ours = planning.configs(ALL_BROKERS), planning.configs(broker_scope(node_id))
@@ -117,7 +132,7 @@ def _plan_resource(
     except ConfigError as error:
         code = ErrorCode.INVALID_REQUEST if scope[0] == BROKER_RESOURCE else ErrorCode.INVALID_CONFIG
         raise BrokerError(code, str(error)) from error
-    return [ConfigRecord(*scope, name, value) for name, value in changed.items()], warnings
+    return [*mirrors, *(ConfigRecord(*scope, name, value) for name, value in changed.items())], warnings
 
 
 def _check_topic(after: Mapping[str, str], changed: Mapping[str, str | None], config: BrokerConfig) -> list[str]:
@@ -144,6 +159,22 @@ def _check_broker(
     ensure_applicable(
         before, config.with_dynamic(after if is_default else defaults, ours if is_default else after, stored=True)
     )
+
+
+def _ensure_min_insync_kept(
+    before: Mapping[str, str], scope: ConfigScope, operations: Sequence[AlterConfigOp], replace: bool
+) -> None:
+    """Raise BrokerError INVALID_CONFIG for a change of min.insync.replicas that Kafka refuses while ELR is enabled."""
+    named = [operation.operation for operation in operations if operation.name == _MIN_INSYNC]
+    is_dropped = replace and not named and _MIN_INSYNC in before
+    if scope == ALL_BROKERS:
+        if OP_DELETE in named or is_dropped:
+            message = f"Cluster-level {_MIN_INSYNC} cannot be removed while ELR is enabled."
+            raise BrokerError(ErrorCode.INVALID_CONFIG, message)
+    elif named or is_dropped:
+        raise BrokerError(
+            ErrorCode.INVALID_CONFIG, f"Broker-level {_MIN_INSYNC} cannot be altered while ELR is enabled."
+        )
 
 
 def _scope_of(image: MetadataImage, resource: ConfigResource, node_id: int) -> ConfigScope:

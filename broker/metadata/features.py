@@ -1,4 +1,4 @@
-"""Features of the cluster: their levels, and changes of them (UpdateFeatures).
+"""Changes of the features of the cluster (UpdateFeatures).
 
     metadata.version      any known level may be reached upwards; downwards only past levels that changed no metadata
     transaction.version   0 to 2, both ways
@@ -18,6 +18,7 @@ from typing import Final
 
 from barnabas.broker.metadata.image import MetadataImage
 from barnabas.broker.metadata.plan import Plan
+from barnabas.broker.metadata.served_features import served_features
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.cluster.api_versions import Feature
 from barnabas.protocol.messages.cluster.update_features import (
@@ -31,10 +32,6 @@ from barnabas.protocol.metadata.levels import (
     GROUP_VERSION,
     KRAFT_VERSION,
     METADATA_VERSION,
-    NEWEST_GROUP_VERSION,
-    NEWEST_KNOWN_LEVEL,
-    NEWEST_TRANSACTION_VERSION,
-    OLDEST_KNOWN_LEVEL,
     TRANSACTION_VERSION,
     changes_metadata,
 )
@@ -42,17 +39,6 @@ from barnabas.protocol.metadata.records import FeatureLevelRecord, MetadataRecor
 
 _KEPT_FEATURES: Final = frozenset({"eligible.leader.replicas.version", "share.version", "streams.version"})
 """Features that Kafka may have finalized in a directory, and that this broker does not serve."""
-
-
-def served_features(image: MetadataImage, *, has_consumer_groups: bool) -> list[Feature]:
-    """Return the supported features with their finalized levels; none without a `metadata.version`."""
-    if image.level is None:
-        return []
-    return [
-        Feature(GROUP_VERSION, 0, NEWEST_GROUP_VERSION, NEWEST_GROUP_VERSION if has_consumer_groups else 0),
-        Feature(METADATA_VERSION, OLDEST_KNOWN_LEVEL, NEWEST_KNOWN_LEVEL, image.level),
-        Feature(TRANSACTION_VERSION, 0, NEWEST_TRANSACTION_VERSION, image.features.get(TRANSACTION_VERSION, 0)),
-    ]
 
 
 def plan_update_features(

@@ -7,13 +7,18 @@ lock. Names are Kafka's, except that config scopes are (resource type, resource 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from barnabas.broker.metadata.carried import CarriedRecords
+from barnabas.broker.metadata.mirrors.image import UNREADABLE_MIRROR, MirrorsImage
 from barnabas.broker.metadata.security.image import SecurityImage
 from barnabas.protocol.metadata.levels import METADATA_VERSION
 from barnabas.protocol.metadata.partition_state import PartitionState
 from barnabas.protocol.metadata.records import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
+
+if TYPE_CHECKING:
+    from barnabas.protocol.mirrors.topic import TopicMirror
 
 ConfigScope = tuple[int, str]
 """Resource type (2 topic, 4 broker, 32 group) and name (topic, node id as text, or "" for all brokers, group id)."""
@@ -36,8 +41,10 @@ def group_scope(group_id: str) -> ConfigScope:
     return (GROUP_RESOURCE, group_id)
 
 
-@dataclass(frozen=True, slots=True)
-class TopicImage:
+_EMPTY: Final[Mapping[Any, Any]] = MappingProxyType({})
+
+
+class TopicImage(NamedTuple):
     """A topic: its id and its partitions by number."""
 
     name: str
@@ -45,21 +52,21 @@ class TopicImage:
     partitions: Mapping[int, PartitionState]
 
 
-@dataclass(frozen=True, slots=True)
-class MetadataImage:
+class MetadataImage(NamedTuple):
     """The state after all records below `end_offset`.
 
     `carried` are the records kept for Kafka and not served here (registrations, migration state, ...).
     """
 
     end_offset: int = 0
-    topics: Mapping[str, TopicImage] = field(default_factory=dict)
-    names: Mapping[bytes, str] = field(default_factory=dict)
-    configs: Mapping[ConfigScope, Mapping[str, str]] = field(default_factory=dict)
-    features: Mapping[str, int] = field(default_factory=dict)
+    topics: Mapping[str, TopicImage] = _EMPTY
+    names: Mapping[bytes, str] = _EMPTY
+    configs: Mapping[ConfigScope, Mapping[str, str]] = _EMPTY
+    features: Mapping[str, int] = _EMPTY
     next_producer_id: int = 0
-    security: SecurityImage = field(default_factory=SecurityImage)
-    carried: CarriedRecords = field(default_factory=CarriedRecords)
+    security: SecurityImage = SecurityImage()
+    carried: CarriedRecords = CarriedRecords()
+    mirrors: MirrorsImage = MirrorsImage()
 
     @property
     def level(self) -> int | None:
@@ -75,6 +82,16 @@ class MetadataImage:
         """Return one partition's state."""
         found = self.topics.get(topic)
         return None if found is None else found.partitions.get(partition)
+
+    def mirror_of(self, topic: str) -> TopicMirror | None:
+        """Return the mirror record of an existing topic; None for one that was created without a mirror."""
+        found = self.mirrors.topics.get(topic)
+        if found is None:
+            return None
+        existing = self.topics.get(topic)
+        if existing is None or (found.topic_id != existing.topic_id and found.mirror != UNREADABLE_MIRROR):
+            return None
+        return found
 
     def topic_configs(self, topic: str) -> Mapping[str, str]:
         """Return the configs set on the topic itself: names to texts."""

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from barnabas.broker.metadata.errors import ReplayError
 from barnabas.broker.metadata.image import ConfigScope, MetadataImage, TopicImage, topic_scope
+from barnabas.broker.metadata.mirrors.image import MirrorsBuilder, MirrorsImage, is_mirror_record
 from barnabas.broker.metadata.security.builder import SecurityBuilder
 from barnabas.protocol.metadata.levels import METADATA_VERSION
 from barnabas.protocol.metadata.partition_state import PartitionDelta, PartitionState
@@ -45,6 +46,7 @@ class ImageBuilder:
         self._carried = image.carried.builder()
         self._next_producer_id = image.next_producer_id
         self._security = SecurityBuilder(image.security)
+        self._mirrors = MirrorsBuilder(image.mirrors)
         self._changed_partitions: dict[str, dict[int, PartitionState]] = {}
         self._changed_scopes: dict[ConfigScope, dict[str, str]] = {}
 
@@ -101,6 +103,16 @@ class ImageBuilder:
         changed = self._changed_scopes.get(scope)
         return self._configs.get(scope, {}) if changed is None else changed
 
+    @property
+    def mirrors(self) -> MirrorsImage:
+        """The mirrors so far. They change with later records."""
+        return self._mirrors.current
+
+    @property
+    def next_producer_id(self) -> int:
+        """The first id of the next block of producer ids so far."""
+        return self._next_producer_id
+
     def build(self) -> MetadataImage:
         """Return the image after all records. Do not use the builder afterwards: the image owns its maps."""
         for name, partitions in self._changed_partitions.items():
@@ -120,6 +132,7 @@ class ImageBuilder:
             next_producer_id=self._next_producer_id,
             security=self._security.build(),
             carried=self._carried.build(),
+            mirrors=self._mirrors.build(),
         )
 
     def _add_topic(self, record: TopicRecord) -> None:
@@ -153,6 +166,9 @@ class ImageBuilder:
                     partitions[number] = state.changed_by(PartitionDelta(eligible_leaders=(), last_known_eligible=()))
 
     def _change_config(self, record: ConfigRecord) -> None:
+        if is_mirror_record(record):
+            self._mirrors.apply(record)
+            return
         scope = (record.resource_type, record.resource_name)
         values = self._changed_scopes.get(scope)
         if values is None:

@@ -7,6 +7,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from barnabas.broker.metadata.image import ConfigScope, MetadataImage, TopicImage
 from barnabas.broker.metadata.image_builder import ImageBuilder
+from barnabas.broker.metadata.mirrors.image import MirrorsImage
 from barnabas.protocol.metadata.records import MetadataRecord
 
 Result = TypeVar("Result")
@@ -26,6 +27,8 @@ class PlanningImage:
     """
 
     def __init__(self, image: MetadataImage) -> None:
+        self.image = image
+        """Without the planned records."""
         self.records: list[MetadataRecord] = []
         self._builder = ImageBuilder(image)
 
@@ -46,3 +49,13 @@ class PlanningImage:
     def configs(self, scope: ConfigScope) -> Mapping[str, str]:
         """Return the configs set for a topic, a broker, all brokers, or a group."""
         return self._builder.configs(scope)
+
+    @property
+    def mirrors(self) -> MirrorsImage:
+        """The mirrors."""
+        return self._builder.mirrors
+
+    @property
+    def next_producer_id(self) -> int:
+        """The first id of the next block of producer ids."""
+        return self._builder.next_producer_id

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -132,13 +131,13 @@ def _served_image(image: MetadataImage, found: PartitionDirectories, identity: N
             for number, state in topic.partitions.items()
         }
         unknown = _partitions_of({number: path for number, path in here.items() if number not in known}, identity)
-        topics[name] = replace(topic, partitions=unknown | known)
+        topics[name] = topic._replace(partitions=unknown | known)
     for name, paths in found.items():
         if name not in topics:
             logger.warning("topic %s is missing in the metadata, so it is served from its directories", name)
             topics[name] = _adopted(name, paths, identity)
     names = {topic.topic_id: name for name, topic in topics.items()}
-    return replace(image, topics=topics, names=names)
+    return image._replace(topics=topics, names=names)
 
 
 def _of_topic(paths: Mapping[int, Path], topic_id: bytes) -> dict[int, Path]:

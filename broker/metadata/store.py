@@ -96,6 +96,11 @@ class MetadataStore:
         """Why nothing can be changed any more, or None. The broker must stop if it is set."""
         return self._writer.failure
 
+    @property
+    def log(self) -> MetadataLog:
+        """The log itself, for a standby that copies it."""
+        return self._log
+
     def add_listener(self, listener: ImageListener) -> None:
         """Call `listener(before, after)` after each change, on the thread that changed the image."""
         self._writer.add_listener(listener)
@@ -131,6 +136,14 @@ class MetadataStore:
         directory_id = self.directory_ids[log_dir]
         self.change(lambda image: plan_assignment(image, log.topic_partition, log.topic_id, directory_id))
 
+    def pause(self, reason: str) -> None:
+        """Refuse changes from now on with NOT_CONTROLLER; one that is running is finished first."""
+        self._writer.pause(reason)
+
+    def resume(self) -> None:
+        """Accept changes again."""
+        self._writer.resume()
+
     def start_snapshots(self, scheduler: Scheduler) -> None:
         """Write snapshots when they are due, and trim the log. Called once the broker serves."""
         self._snapshotter.start(scheduler)
@@ -147,18 +160,21 @@ class MetadataStore:
         self._log.close()
 
 
-def open_metadata(config: BrokerConfig, log_manager: LogManager, clock: Clock) -> MetadataStore:
+def open_metadata(
+    config: BrokerConfig, log_manager: LogManager, clock: Clock, *, takes_over: bool = False
+) -> MetadataStore:
     """Open the metadata in the directories that `log_manager` has opened and locked.
 
+    `takes_over`: they are a standby's copy, so every leader epoch is raised.
     Raises MetadataError with a sentence for the operator.
     """
     try:
-        return _open(config, log_manager, clock)
+        return _open(config, log_manager, clock, takes_over=takes_over)
     except (OSError, StorageError, BrokerError) as error:
         raise MetadataError(f"the metadata in {config.metadata_log_dir} cannot be opened: {error}") from error
 
 
-def _open(config: BrokerConfig, log_manager: LogManager, clock: Clock) -> MetadataStore:
+def _open(config: BrokerConfig, log_manager: LogManager, clock: Clock, *, takes_over: bool) -> MetadataStore:
     log_dir = config.metadata_log_dir
     ignored, enforced = config.get_bool("ignore.security"), enforced_security(config)
     report = examine(
@@ -177,6 +193,7 @@ def _open(config: BrokerConfig, log_manager: LogManager, clock: Clock) -> Metada
         bootstrap=report.bootstrap,
         found=found,
         was_clean=report.was_clean,
+        takes_over=takes_over,
         initial_features=config.initial_features,
     )
 
@@ -252,8 +269,11 @@ def _append_opening(
 
 
 def _complaints(image: MetadataImage) -> list[str]:
-    """Return sentences about stored topic configs without effect, which another program set under other rules."""
-    return [f"topic {name}: {sentence}" for name in image.topics for sentence in complaints(image.topic_configs(name))]
+    """Return sentences about stored configs without effect, which another program set under other rules."""
+    of_topics = [
+        f"topic {name}: {sentence}" for name in image.topics for sentence in complaints(image.topic_configs(name))
+    ]
+    return [*of_topics, *image.mirrors.complaints()]
 
 
 def _log_opened(identity: NodeIdentity, image: MetadataImage, opening: Opening, replayed: ReplayedLog) -> None:

@@ -12,13 +12,17 @@ a warning at start mentions it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from barnabas.broker.metadata.assignments import assigned_partition_count, ensure_assignments_of_growth
 from barnabas.broker.metadata.config_resources import ensure_texts_fit
 from barnabas.broker.metadata.image import MetadataImage, TopicImage
+from barnabas.broker.metadata.mirrors.image import mirror_record
+from barnabas.broker.metadata.mirrors.refusals import ensure_not_mirrored
 from barnabas.broker.metadata.placement import Placement
 from barnabas.broker.metadata.plan import Plan, PlanningImage
+from barnabas.broker.metadata.topic_quota import TakeQuota, take_freely
 from barnabas.config import BrokerConfig, ConfigError, validate_topic_configs
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.topics.topics import DEFAULT_COUNT, NewPartitions, NewTopic, TopicReference, TopicResult
@@ -30,6 +34,7 @@ from barnabas.protocol.metadata.records import (
     RemoveTopicRecord,
     TopicRecord,
 )
+from barnabas.protocol.mirrors.topic import TopicMirrorState, topic_mirror_key
 from barnabas.protocol.topic_name import (
     CLUSTER_METADATA_TOPIC,
     collision_key,
@@ -40,14 +45,6 @@ from barnabas.protocol.uuids import ZERO_UUID, random_uuid, uuid_text
 
 MAX_PARTITIONS_PER_REQUEST = 10_000
 """Most new partitions in one request, as in Kafka. Above it: POLICY_VIOLATION."""
-
-
-TakeQuota = Callable[[int], None]
-"""Counts new or deleted partitions. Raises BrokerError THROTTLING_QUOTA_EXCEEDED."""
-
-
-def take_freely(partitions: int) -> None:
-    """Count nothing: the client has no quota."""
 
 
 def plan_create_topics(
@@ -107,7 +104,7 @@ def plan_delete_topics(
                 raise BrokerError(ErrorCode.INVALID_REQUEST, message)
             topic = _referred(planning, reference)
             take_quota(len(topic.partitions))
-            planning.add([RemoveTopicRecord(topic.topic_id)])
+            planning.add([RemoveTopicRecord(topic.topic_id), *_of_deleted_mirror(image, topic.name)])
             results.append(TopicResult(topic.name, topic_id=topic.topic_id, partitions=len(topic.partitions)))
         except BrokerError as error:
             results.append(TopicResult(reference.name or "", error.code, error.message, reference.topic_id))
@@ -120,8 +117,9 @@ def plan_create_partitions(
     *,
     placement: Placement,
     take_quota: TakeQuota = take_freely,
+    by_mirror: bool = False,
 ) -> Plan[TopicResult]:
-    """Plan the growth of topics to the requested partition counts."""
+    """Plan the growth of topics to the requested partition counts. A mirrored topic grows only `by_mirror`."""
     planning = PlanningImage(image)
     results = []
     times_named = Counter(topic.name for topic in topics)
@@ -131,6 +129,8 @@ def plan_create_partitions(
             if times_named[asked.name] > 1:
                 raise BrokerError(ErrorCode.INVALID_REQUEST, f"Duplicate topic name: '{asked.name}'.")
             topic = _existing(planning, asked.name)
+            if not by_mirror:
+                ensure_not_mirrored(image, asked.name)
             _ensure_growth(topic, asked, placement, room)
             numbers = range(len(topic.partitions), asked.count)
             take_quota(len(numbers))
@@ -241,6 +241,17 @@ def _existing(planning: PlanningImage, name: str) -> TopicImage:
     if topic is None:
         raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic '{name}' does not exist")
     return topic
+
+
+def _of_deleted_mirror(image: MetadataImage, topic: str) -> list[ConfigRecord]:
+    """Return the record by which the mirror of a deleted topic does not create the topic again."""
+    found = image.mirror_of(topic)
+    if found is None:
+        return []
+    if found.mirror not in image.mirrors.definitions:
+        return [mirror_record(topic_mirror_key(topic), None)]
+    deleted = replace(found, state=TopicMirrorState.DELETED_HERE, promoted=None)
+    return [mirror_record(topic_mirror_key(topic), deleted.text())]
 
 
 def _referred(planning: PlanningImage, reference: TopicReference) -> TopicImage:

@@ -41,7 +41,16 @@ class RequestCollector:
     waiting = Family(
         "barnabas_fetches_waiting", "gauge", "Fetches in a long poll, waiting for more bytes or their timeout."
     )
-    families: ClassVar = (duration, errors, waiting)
+    sessions = Family("barnabas_fetch_sessions", "gauge", "Fetch sessions of clients in the cache (KIP-227).")
+    session_partitions = Family(
+        "barnabas_fetch_session_partitions", "gauge", "Partitions in all fetch sessions of the cache."
+    )
+    session_evictions = Family(
+        "barnabas_fetch_session_evictions_total",
+        "counter",
+        "Fetch sessions that were removed from the full cache for another one.",
+    )
+    families: ClassVar = (duration, errors, waiting, sessions, session_partitions, session_evictions)
 
     def __init__(self, probes: BrokerProbes) -> None:
         self._probes = probes
@@ -54,6 +63,10 @@ class RequestCollector:
             ((api, error), count) for api, probe in apis for error, count in sorted(probe.errors.copy().items())
         )
         yield self.waiting.render([((), self._probes.fetches_waiting)])
+        sessions = self._probes.fetch_sessions
+        yield self.sessions.render([((), sessions.sessions)])
+        yield self.session_partitions.render([((), sessions.partitions)])
+        yield self.session_evictions.render([((), sessions.evictions)])
 
 
 class TopicCollector:
@@ -123,7 +136,32 @@ class ConnectionCollector:
         "barnabas_network_received_bytes_total", "counter", "Bytes received from clients, framing included."
     )
     sent = Family("barnabas_network_sent_bytes_total", "counter", "Bytes sent to clients, framing included.")
-    families: ClassVar = (open, accepted, refused, closed, received, sent)
+    receive_memory = Family(
+        "barnabas_network_receive_memory_bytes",
+        "gauge",
+        "Memory of receive buffers beyond the first 256 KiB of each connection.",
+    )
+    receive_memory_limit = Family(
+        "barnabas_network_receive_memory_limit_bytes",
+        "gauge",
+        "Bound of that memory (queued.max.request.bytes); one request may exceed it.",
+    )
+    waiting_for_memory = Family(
+        "barnabas_network_connections_waiting_for_memory",
+        "gauge",
+        "Connections whose requests are not read further until other requests have released memory.",
+    )
+    families: ClassVar = (
+        open,
+        accepted,
+        refused,
+        closed,
+        received,
+        sent,
+        receive_memory,
+        receive_memory_limit,
+        waiting_for_memory,
+    )
 
     def __init__(self, probes: BrokerProbes) -> None:
         self._probe = probes.connections
@@ -137,10 +175,13 @@ class ConnectionCollector:
         yield self.closed.render(_by_error(probe.closed))
         yield self.received.render([((), probe.received_bytes)])
         yield self.sent.render([((), probe.sent_bytes)])
+        yield self.receive_memory.render([((), probe.receive_memory)])
+        yield self.receive_memory_limit.render([((), probe.receive_memory_limit)])
+        yield self.waiting_for_memory.render([((), probe.waiting_for_memory)])
 
 
 class EventLoopCollector:
-    """Lag of the event loop."""
+    """Lag and stalls of the event loop."""
 
     lag = Family(
         "barnabas_event_loop_lag_seconds",
@@ -148,14 +189,33 @@ class EventLoopCollector:
         "Delay of a timer that fires twice a second: the time that a request waits before its own work begins.",
         bounds=LOOP_LAG_BOUNDS_SECONDS,
     )
-    families: ClassVar = (lag,)
+    stalls = Family(
+        "barnabas_event_loop_stalls_total",
+        "counter",
+        "Delays of 5 ms and more of a timer that fires every 20 to 100 ms, by cause: gc (garbage "
+        "collection), running (the loop's thread ran), processor (it was ready, but others had the processors), "
+        "blocked (it waited for a disk or a lock).",
+        labels=("cause",),
+    )
+    stalled_seconds = Family(
+        "barnabas_event_loop_stalled_seconds_total", "counter", "Sum of those delays, by cause.", labels=("cause",)
+    )
+    longest = Family(
+        "barnabas_event_loop_longest_stall_seconds", "gauge", "Longest of those delays since the broker's start."
+    )
+    families: ClassVar = (lag, stalls, stalled_seconds, longest)
 
     def __init__(self, probes: BrokerProbes) -> None:
-        self._probe = probes.loop_lag
+        self._lag = probes.loop_lag
+        self._stalls = probes.loop_stalls
 
     def collect(self) -> Iterator[Metric]:
-        """The one family."""
-        yield self.lag.render_histograms([((), self._probe)])
+        """All families."""
+        yield self.lag.render_histograms([((), self._lag)])
+        stalls = self._stalls
+        yield self.stalls.render(((cause,), count) for cause, count in sorted(stalls.counts.copy().items()))
+        yield self.stalled_seconds.render(((cause,), value) for cause, value in sorted(stalls.seconds.copy().items()))
+        yield self.longest.render([((), stalls.longest_seconds)])
 
 
 class BrokerCollector:

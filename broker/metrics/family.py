@@ -2,8 +2,8 @@
 
 Names have the prefix, the base unit and, for a counter, `_total`. Labels come from a short list, so that no client can
 create unlimited label values: `topic` and `partition` exist in the metadata, a `group` has committed offsets (and is
-shown only with metrics.group.lag.enable), a `listener` and a `mechanism` are configured, and the values of the others
-are fixed in code.
+shown only with metrics.group.lag.enable), a `listener`, a `mechanism` and a `mirror` are configured, and the values of
+the others are fixed in code.
 """
 
 from __future__ import annotations
@@ -26,7 +26,21 @@ from barnabas.broker.probes import LatencyHistogram
 
 PREFIX: Final = "barnabas_"
 LABELS: Final = frozenset(
-    {"api", "topic", "partition", "group", "listener", "mechanism", "log_dir", "task", "error", "quota"}
+    {
+        "api",
+        "topic",
+        "partition",
+        "group",
+        "listener",
+        "mechanism",
+        "log_dir",
+        "task",
+        "error",
+        "quota",
+        "cause",
+        "mirror",
+        "state",
+    }
 )
 
 Kind = Literal["counter", "gauge", "histogram", "summary"]

@@ -20,6 +20,7 @@ from barnabas.broker.metrics.daemon_collectors import (
 from barnabas.broker.metrics.family import Family
 from barnabas.broker.metrics.group_collector import GroupCollector
 from barnabas.broker.metrics.group_lag_collector import GroupLagCollector
+from barnabas.broker.metrics.mirror_collector import MirrorCollector
 from barnabas.broker.metrics.quota_collector import QuotaCollector
 from barnabas.broker.metrics.state import BrokerState
 from barnabas.broker.metrics.storage_collectors import (
@@ -53,6 +54,7 @@ COLLECTORS: Final = cast(
         GroupCollector,
         GroupLagCollector,
         TransactionCollector,
+        MirrorCollector,
         EventLoopCollector,
         LogCollector,
         LogDirCollector,
@@ -81,6 +83,7 @@ def make_registry(probes: BrokerProbes, state: BrokerState) -> CollectorRegistry
         GroupCollector(probes),
         GroupLagCollector(state),
         TransactionCollector(probes, state),
+        MirrorCollector(state),
         EventLoopCollector(probes),
         LogCollector(state),
         LogDirCollector(state),

@@ -1,4 +1,4 @@
-"""State that the metrics port reads: the broker's phase, log manager, flusher, transactions and committed offsets.
+"""State that the metrics port reads: phase, log manager, flusher, transactions, mirrors and committed offsets.
 
 The node owns one `BrokerState`, passes it to `start_metrics_server` and sets its attributes as it starts and stops.
 Each attribute changes by one assignment, so the metrics thread needs no lock.
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from barnabas.broker.groups.offsets.committed import CommittedOffsets
+    from barnabas.broker.mirrors.status import MirrorStatuses
     from barnabas.broker.security.tls.certificates import Certificates
     from barnabas.broker.storage.group_commit import GroupCommitFlusher
     from barnabas.broker.storage.log.readable_log import ReadableLog
@@ -31,10 +32,20 @@ class BrokerState:
     """`ready` decides what /healthz answers: 200 when it is true, else 503 with `phase` as the reason.
 
     `log_manager` is None until it is created; it is set before its logs are loaded, so that a scrape shows the progress
-    of loading. `transactions` is None until then. `committed_offsets` needs metrics.group.lag.enable, else it is None.
+    of loading. `transactions` and `mirrors` are None until then. `committed_offsets` needs metrics.group.lag.enable,
+    else it is None.
     """
 
-    __slots__ = ("certificates", "committed_offsets", "flusher", "log_manager", "phase", "ready", "transactions")
+    __slots__ = (
+        "certificates",
+        "committed_offsets",
+        "flusher",
+        "log_manager",
+        "mirrors",
+        "phase",
+        "ready",
+        "transactions",
+    )
 
     def __init__(self) -> None:
         self.phase = Phase.STARTING
@@ -44,6 +55,7 @@ class BrokerState:
         self.flusher: GroupCommitFlusher | None = None
         self.committed_offsets: CommittedOffsets | None = None
         self.transactions: TransactionCoordinator | None = None
+        self.mirrors: MirrorStatuses | None = None
 
     def serve(self) -> None:
         """Record that connections are accepted."""

@@ -177,4 +177,11 @@ class Acceptor:
             # Before connection_made, so the protocol will not report its end.
             self._quotas.closed(self._listener, host)
             accepted.close()
-            logger.info("a connection of %s ended while it was accepted: %s", host, error)
+            self._warnings.warn(
+                logger,
+                Event(host, "a connection ended while it was accepted"),
+                "a connection of %s ended while it was accepted: %s",
+                host,
+                error,
+                level=logging.INFO,
+            )

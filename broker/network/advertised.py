@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.protocol.messages.topics.metadata import BrokerAddress
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from barnabas.broker.network.session import Session
     from barnabas.config.listeners import Listener
+    from barnabas.protocol.messages.topics.metadata import BrokerAddress
 
 
 class AdvertisedAddresses:
@@ -26,5 +25,7 @@ class AdvertisedAddresses:
 
     def address_for(self, session: Session) -> BrokerAddress:
         """Return the broker's address for a client of `session`."""
+        from barnabas.protocol.messages.topics.metadata import BrokerAddress  # with the first Metadata request
+
         listener = self._advertised[session.listener.name]
         return BrokerAddress(self._node_id, listener.host or session.local_host, listener.port or session.local_port)

@@ -1,10 +1,12 @@
 """One client's connection: bytes in, frames to the dispatcher, responses back in the order of the requests.
 
-The receive buffer is an anonymous mapping, so its pages cost nothing before they are touched. The kernel reads into it,
-requests are decoded in it, and a produced batch is patched in it and written from it to its segment file: no byte is
-copied in Python. This requires that a handler keeps no view after it returns, and that only one request of a
-connection is served at a time. Later requests wait in the buffer, which bounds them, and then in the client's socket.
-A muted connection sends its responses and serves no request until the time is over.
+Requests are served where they are received (receive_buffer.py), one at a time; plain ones by compiled kernels where
+they were built (kernels/_frames.pyx), as many as the buffer has in one call, the others by the dispatcher. Later
+requests wait in the buffer, which bounds them, and then in the client's socket. A muted connection sends its responses
+and serves no request until the time is over.
+
+A client that has sent its last byte (EOF) may have requests in the buffer: acks=0 producers close their connection
+without waiting. As in Kafka these are served, after the end of a mute as well, before the connection is closed.
 
 A client that sends faster than the broker serves yields to the others: after a millisecond with further requests in the
 buffer, and after a full buffer, the next request is served in the loop's next turn. libuv reads a socket that never
@@ -18,42 +20,37 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import mmap
 from time import perf_counter
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, cast
 
 from barnabas.broker.network.deferred import Deferred
+from barnabas.broker.network.receive_buffer import ReceiveBuffer
 from barnabas.broker.network.response_frame import CloseConnection
 from barnabas.broker.network.response_sender import ResponseSender
 from barnabas.broker.repeated_warnings import Event
-from barnabas.protocol.framing import REQUEST_LIMIT, SIZE_PREFIX, FrameError, frame_size
+from barnabas.protocol.framing import REQUEST_LIMIT, SIZE_PREFIX, FrameError, FrameLimit, frame_size
 
 if TYPE_CHECKING:
     from barnabas.broker.network.connection_registry import ConnectionRegistry
+    from barnabas.broker.network.dispatch import Handler, LateResponse
     from barnabas.broker.network.gating import Gate, Serve
+    from barnabas.broker.network.kernels._frames import FrameRun, PlainFrames
     from barnabas.broker.network.response_frame import ResponseFrame
     from barnabas.broker.network.session import Session
 
 logger = logging.getLogger(__name__)
-
-RECEIVE_BUFFER_BYTES: Final = 256 * 1024
-"""The buffer of a new connection; a larger frame makes it grow."""
-
-KEEP_BUFFER_BYTES: Final = 4 * 1024 * 1024
-"""A buffer that grew beyond this is released once its frame has been served."""
 
 
 class Connection(asyncio.BufferedProtocol):
     """A client's connection. Runs in the event loop; nothing here blocks."""
 
     __slots__ = (
-        "_awaited",
         "_buffer",
         "_busy",
-        "_consumed",
-        "_filled",
+        "_ended",
         "_finish_reason",
         "_frame_limit",
+        "_frames",
         "_gate",
         "_last_active",
         "_max_frame_bytes",
@@ -66,7 +63,7 @@ class Connection(asyncio.BufferedProtocol):
         "_sender",
         "_serve",
         "_transport",
-        "_view",
+        "_trimmed",
         "close_reason",
         "session",
     )
@@ -77,24 +74,25 @@ class Connection(asyncio.BufferedProtocol):
         self.session = session
         self._gate = gate
         self._serve: Serve = registry.dispatcher.serve
+        self._frames = registry.dispatcher.frames
+        """Serves plain requests; None where every request is `_serve`'s."""
         self._max_frame_bytes = registry.max_frame_bytes
         self._frame_limit = REQUEST_LIMIT
         if gate is not None:
-            self.admit(gate.serve, gate.max_frame_bytes)
-        self._buffer = _anonymous(RECEIVE_BUFFER_BYTES)
-        self._view = memoryview(self._buffer)
-        self._filled = 0
-        self._consumed = 0
-        self._awaited = 0
-        """End position in the buffer of the frame being received; 0 while its size is unknown."""
+            self.admit(gate.serve, gate.frame_limit)
+        self._buffer = ReceiveBuffer(self, registry.memory)
+        self._trimmed = 0.0
+        """`last_active` when the pages of the empty buffer were released."""
         self._busy = False
         self._pumping = False
         self._paused_reading = False
+        self._ended = False
+        """Whether the client sends nothing more, and the connection is closed once its last request has been served."""
         self._mute: asyncio.Handle | None = None
         """Ends the time in which no request is served: a mute, or the rest of this turn of the loop."""
         self._muted_until = 0.0
         """The loop's time; 0 without a mute."""
-        self._pending: Deferred[ResponseFrame | CloseConnection | None] | None = None
+        self._pending: Deferred[LateResponse] | None = None
         self._transport: asyncio.Transport
         self._sender: ResponseSender
         self._finish_reason: str | None = None
@@ -134,31 +132,63 @@ class Connection(asyncio.BufferedProtocol):
         if self._gate is not None:
             self._gate.closed()
         self._sender.close()
-        # Not when the garbage collector comes: the transport and the connection refer to each other.
-        del self._buffer
-        self._view = memoryview(b"")
-        self._filled = self._consumed = self._awaited = 0
+        self._buffer.close()
         self._registry.closed(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Return the free part of the buffer; never empty, because a full buffer pauses reading."""
-        return self._view[self._filled :]
+        buffer = self._buffer
+        return buffer.view[buffer.filled :] if buffer.filled else buffer.view
 
     def buffer_updated(self, nbytes: int) -> None:
         """Serve the requests that `nbytes` more bytes complete."""
         registry = self._registry
         registry.probe.received_bytes += nbytes
-        self._filled = filled = self._filled + nbytes
-        if filled < self._awaited:
+        buffer = self._buffer
+        buffer.filled = filled = buffer.filled + nbytes
+        if filled < buffer.awaited:
             self._last_active = registry.loop.time()  # a large frame has many pieces: minimal work for each
-        elif not self._busy:
+        elif self._busy:
+            if filled == len(buffer.view):
+                self._pause_reading()
+        elif self._frames is None or filled == len(buffer.view) or not self._serve_plain(self._frames):
             self._work()
-        elif filled == len(self._view):
-            self._pause_reading()
+
+    def _serve_plain(self, frames: FrameRun) -> bool:
+        """Serve a buffer that contains nothing but plain requests. Returns False where requests remain for `_work`."""
+        if self._mute is not None or self._pumping or self._transport.is_closing():
+            return False
+        registry = self._registry
+        buffer = self._buffer
+        try:
+            plain = frames.serve(
+                self.session, buffer.view, buffer.consumed, buffer.filled, self._max_frame_bytes, registry.turn_seconds
+            )
+        except Exception as error:  # noqa: BLE001 - as in `_work`
+            self._end_by_bug(error)
+            return True
+        if plain is None:
+            return False
+        consumed, responses, outcome, begun = plain
+        waits = type(outcome) is Deferred
+        if begun is not None or consumed < buffer.filled or not (outcome is None or (waits and responses is None)):
+            self._work(plain)
+            return True
+        self._last_active = registry.loop.time()
+        buffer.awaited = 0
+        buffer.consumed = consumed
+        buffer.forget_served()
+        if waits:
+            self._answer(outcome)
+            return True
+        if responses is not None and not self._sender.send_bytes(responses):
+            self._busy = True  # until the client has taken them: `_response_sent`
+        return True
 
     def eof_received(self) -> bool:
-        """Let the transport close after everything written has been sent."""
-        return False
+        """Return True while complete requests are left to serve; else the transport closes once everything is sent."""
+        self._ended = self._buffer.has_complete_frame()
+        return self._ended
 
     def pause_writing(self) -> None:
         """The socket is full."""
@@ -237,13 +267,15 @@ class Connection(asyncio.BufferedProtocol):
 
     # --- called by the gate
 
-    def admit(self, serve: Serve, max_frame_bytes: int | None) -> None:
-        """Serve the frames after the current one by `serve`; `max_frame_bytes` None: those of authenticated clients."""
+    def admit(self, serve: Serve, limit: FrameLimit | None) -> None:
+        """Serve the frames after the current one by `serve`; `limit` None: that of authenticated clients."""
+        dispatcher = self._registry.dispatcher
         self._serve = serve
-        if max_frame_bytes is None:
+        self._frames = dispatcher.frames if serve == dispatcher.serve else None
+        if limit is None:
             self._max_frame_bytes, self._frame_limit = self._registry.max_frame_bytes, REQUEST_LIMIT
         else:
-            self._max_frame_bytes, self._frame_limit = max_frame_bytes, "sasl.server.max.receive.size"
+            self._max_frame_bytes, self._frame_limit = limit
 
     def finish(self, reason: str) -> None:
         """Close after the response to the current request. `reason` as in `close`."""
@@ -251,13 +283,16 @@ class Connection(asyncio.BufferedProtocol):
 
     # --- requests
 
-    def _work(self) -> None:
-        """Serve the complete frames in the buffer, until one has to wait for its response."""
+    def _work(self, plain: PlainFrames | None = None) -> None:
+        """Serve the complete frames in the buffer, until one has to wait for its response.
+
+        `plain`: the first ones were served already, with this result.
+        """
         if self._pumping:
             return  # called while a response is being sent from the loop below, which continues by itself
         self._pumping = True
         try:
-            self._work_off_frames()
+            self._work_off_frames(plain)
         except (FrameError, CloseConnection) as error:
             gate = self._gate
             reason = "refused" if isinstance(error, CloseConnection) else "bad_frame"
@@ -265,77 +300,122 @@ class Connection(asyncio.BufferedProtocol):
                 self._warn(reason, error)
             self._sender.flush()
             self.abort(reason)
-        except Exception:
-            logger.exception("a bug in the connection of %s, which is closed", self.session)
-            self.abort("internal_error")
+        except Exception as error:  # noqa: BLE001 - a bug must not affect other connections
+            self._end_by_bug(error)
         finally:
             self._pumping = False
 
-    def _work_off_frames(self) -> None:
+    def _end_by_bug(self, error: Exception) -> None:
+        """Log the error and close the connection."""
+        event = Event(self.session.host, "a bug in a connection")
+        registry = self._registry
+        registry.warnings.bug(logger, event, error, "a bug in the connection of %s, which is closed", self.session)
+        self.abort("internal_error")
+
+    def _work_off_frames(self, plain: PlainFrames | None) -> None:
         registry = self._registry
         sender = self._sender
+        buffer = self._buffer
         self._last_active = registry.loop.time()
-        self._awaited = 0
+        buffer.awaited = 0
         turn_ends = perf_counter() + registry.turn_seconds
-        was_full = self._filled == len(self._view)
+        was_full = buffer.filled == len(buffer.view)
         served = False
-        while not self._busy and self._mute is None and not self._transport.is_closing():
-            start = self._consumed
-            filled = self._filled
+        # A request in `plain` may have muted the connection.
+        while plain is not None or (not self._busy and self._mute is None and not self._transport.is_closing()):
+            start = buffer.consumed
+            filled = buffer.filled
+            begun: Handler | None = None
+            frames = self._frames
+            if frames is not None:
+                if plain is None and not (served and perf_counter() > turn_ends):
+                    plain = frames.serve(
+                        self.session, buffer.view, start, filled, self._max_frame_bytes, registry.turn_seconds
+                    )
+                if plain is not None:
+                    buffer.consumed, responses, outcome, begun = plain
+                    plain = None
+                    served = True
+                    start = buffer.consumed
+                    if responses is not None and not sender.hold_bytes(responses) and not sender.flush():
+                        self._busy = True
+                    if outcome is not None:
+                        self._answer(outcome)
+                    if begun is None:
+                        if outcome is None and start == filled:
+                            break
+                        continue
             body = start + SIZE_PREFIX
             if body > filled:
                 break
-            size = frame_size(self._view, start, self._max_frame_bytes, self._frame_limit)
+            size = frame_size(buffer.view, start, self._max_frame_bytes, self._frame_limit)
             end = body + size
             if end > filled:
                 self._make_room(SIZE_PREFIX + size)
-                self._awaited = self._consumed + SIZE_PREFIX + size
+                buffer.awaited = min(buffer.consumed + SIZE_PREFIX + size, len(buffer.view))
                 break
+            buffer.consumed = end
+            if begun is not None:
+                self._busy = True
+                self._answer(registry.dispatcher.serve(self.session, buffer.view[body:end], begun))
+                continue
             if served and perf_counter() > turn_ends:
+                buffer.consumed = start
                 self._yield()
                 continue
-            self._consumed = end
             served = True
             self._busy = True
-            outcome = self._serve(self.session, self._view[body:end])
-            if isinstance(outcome, Deferred):
-                sender.flush()
-                self._pending = outcome
-                outcome.then(self._send_deferred)
-            elif end + SIZE_PREFIX < filled and outcome is not None and sender.hold(outcome):
-                # Pipelined: more requests are in the buffer already, and their responses leave in one system call.
-                self._busy = False
-            else:
-                self._send(outcome)
+            self._answer(self._serve(self.session, buffer.view[body:end]))
         else:
             if self._mute is not None and not self._busy and not self._transport.is_closing():
-                self._forget_served()
+                buffer.forget_served()
                 if not sender.flush():  # responses that were held back before the muted one
                     self._busy = True
-            if self._filled == len(self._view):
+            if buffer.filled == len(buffer.view):
                 self._pause_reading()
             return
-        if self._consumed == self._filled:
-            self._forget_served()
-        elif len(self._view) == self._filled:
-            self._make_room(self._filled - self._consumed + SIZE_PREFIX)
+        if buffer.consumed == buffer.filled:
+            buffer.forget_served()
+        elif len(buffer.view) == buffer.filled and not buffer.starved:
+            self._make_room(buffer.filled - buffer.consumed + SIZE_PREFIX)
         if was_full and served:
             self._yield()
         if not sender.flush():
             self._busy = True  # until the client has taken them: `_response_sent`
-        elif self._paused_reading and not self._transport.is_closing():
+        elif self._paused_reading and not buffer.starved and not self._transport.is_closing():
             self._paused_reading = False
             self._transport.resume_reading()
+        if self._ended and not self._busy:
+            self.close("client")
 
-    def _send_deferred(self, answer: ResponseFrame | CloseConnection | None) -> None:
+    def _answer(self, outcome: ResponseFrame | Deferred[LateResponse] | None) -> None:
+        """Send the response to the request before `consumed`, or wait for it."""
+        sender = self._sender
+        if isinstance(outcome, Deferred):
+            sender.flush()
+            self._busy = True
+            self._pending = outcome
+            outcome.then(self._send_deferred)
+        elif self._buffer.consumed + SIZE_PREFIX < self._buffer.filled and outcome is not None and sender.hold(outcome):
+            # Pipelined: more requests are in the buffer already, and their responses leave in one system call.
+            self._busy = False
+        else:
+            self._busy = True
+            self._send(outcome)
+
+    def _send_deferred(self, answer: LateResponse) -> None:
         self._pending = None
         if isinstance(answer, CloseConnection):
             self._warn("refused", answer)
             self.abort("refused")
             return
         self._send(answer)
-        if not self._busy:
+        if self._busy:
+            return
+        if self._buffer.filled or self._paused_reading or self._ended:
             self._work()
+        else:
+            self._last_active = self._registry.loop.time()  # the buffer is empty: nothing else to do
 
     def _send(self, answer: ResponseFrame | None) -> None:
         if self._transport.is_closing():
@@ -367,40 +447,43 @@ class Connection(asyncio.BufferedProtocol):
         event = Event(self.session.host, "a connection was closed", f" reason={reason}")
         self._registry.warnings.warn(logger, event, "closing the connection of %s: %s", self.session, text)
 
-    # --- the buffer
+    # --- called by the memory
 
-    def _forget_served(self) -> None:
-        """Use the buffer from its start again if every byte in it was served."""
-        if self._consumed == self._filled:
-            self._consumed = self._filled = 0
-            if len(self._view) > KEEP_BUFFER_BYTES:
-                self._replace_buffer(RECEIVE_BUFFER_BYTES)
+    @property
+    def receiving(self) -> tuple[int, int] | None:
+        """The number of the buffer's changes of size, and the bytes in it, while it receives; None if it does not."""
+        buffer = self._buffer
+        if self._busy or buffer.starved or self._paused_reading or buffer.filled >= buffer.awaited:
+            return None
+        return buffer.resized, buffer.filled
+
+    def memory_available(self) -> None:
+        """Try again to take memory for the frame that waits for it."""
+        if not self._busy and not self._transport.is_closing():
+            self._work()
+
+    def release_idle(self) -> None:
+        """Release the memory of a buffer that grew and is empty."""
+        if not self._busy and self._buffer.filled == 0 and self._buffer.has_grown:
+            self._buffer.shrink()
+
+    def trim(self, before: float) -> None:
+        """Release the pages of an empty buffer, unless bytes came after `before`, the loop's time."""
+        last = self._last_active
+        if last >= before or last == self._trimmed or self._busy or self._buffer.filled:
+            return
+        self._trimmed = last
+        self._buffer.release_pages()
+
+    # --- reading
 
     def _make_room(self, frame_bytes: int) -> None:
-        """Make a frame of `frame_bytes` at `_consumed` fit: move it to the front, of a larger buffer if needed."""
-        if self._consumed + frame_bytes <= len(self._view):
-            return
-        if frame_bytes <= len(self._view):
-            held = self._filled - self._consumed
-            self._buffer.move(0, self._consumed, held)
-            self._consumed, self._filled = 0, held
-        else:
-            self._replace_buffer(1 << (frame_bytes - 1).bit_length())
-
-    def _replace_buffer(self, size: int) -> None:
-        held = self._filled - self._consumed
-        buffer = _anonymous(size)
-        view = memoryview(buffer)
-        view[:held] = self._view[self._consumed : self._filled]
-        self._buffer, self._view = buffer, view
-        self._consumed, self._filled = 0, held
+        """Make room for more of a frame of `frame_bytes`; without memory, reading is paused."""
+        self._buffer.make_room(frame_bytes)
+        if self._buffer.starved:
+            self._pause_reading()
 
     def _pause_reading(self) -> None:
         if not self._paused_reading and not self._transport.is_closing():
             self._paused_reading = True
             self._transport.pause_reading()
-
-
-def _anonymous(size: int) -> mmap.mmap:
-    """Map `size` zero bytes that take no memory before they are touched."""
-    return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)

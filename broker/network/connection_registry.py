@@ -1,6 +1,6 @@
 """All connections of a broker: admission, closing of idle ones, and draining at the stop.
 
-Properties: connections.max.idle.ms, socket.request.max.bytes.
+Properties: connections.max.idle.ms, socket.request.max.bytes, queued.max.request.bytes.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol
 
+from barnabas.broker.network.receive_memory import ReceiveMemory, default_limit
 from barnabas.broker.repeated_warnings import RepeatedWarnings
 
 if TYPE_CHECKING:
@@ -54,6 +55,10 @@ class Registered(Protocol):
         """Serve no request for this time."""
         ...
 
+    def trim(self, before: float) -> None:
+        """Give back the memory of an empty buffer, unless bytes came after `before`."""
+        ...
+
     def abort(self, reason: str) -> None:
         """Close immediately."""
         ...
@@ -62,6 +67,9 @@ class Registered(Protocol):
 def _without_authorizer(session: Session) -> None:
     """Leave `session.access` None: everything is allowed."""
 
+
+TRIM_SECONDS: Final = 10.0
+"""A connection without a request for this long gives the pages of its receive buffer back."""
 
 TURN_SECONDS: Final = 0.001
 """Time for the pipelined requests of one connection before others have their turn."""
@@ -80,12 +88,13 @@ class ConnectionRegistry:
         max_frame_bytes: int,
         quotas: ConnectionQuotas,
         max_idle_seconds: float | None,
+        receive_memory_bytes: int = -1,
         bind_access: Callable[[Session], None] | None = None,
         client_quotas: QuotaManager | None = None,
     ) -> None:
         """`max_idle_seconds` None: connections may be idle forever. `bind_access` is the authorizer's.
 
-        `client_quotas` None: clients have none.
+        `client_quotas` None: clients have none. `receive_memory_bytes` not positive: the default.
         """
         self.loop = loop
         self.dispatcher = dispatcher
@@ -95,6 +104,8 @@ class ConnectionRegistry:
         self.turn_seconds = TURN_SECONDS
         self.warnings = RepeatedWarnings(loop)
         """About connections that the broker refuses or closes."""
+        limit = receive_memory_bytes if receive_memory_bytes > 0 else default_limit()
+        self.memory = ReceiveMemory(limit, loop, probe, self.warnings)
         self.bind_access: Callable[[Session], None] = _without_authorizer if bind_access is None else bind_access
         """Sets `session.access` by the session's principal and host: call it whenever the principal changes."""
         self.quotas = quotas
@@ -105,9 +116,11 @@ class ConnectionRegistry:
         self._all_closed = asyncio.Event()
         self._all_closed.set()
         self._sweep: asyncio.TimerHandle | None = None
+        self._trim: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
         """Start the sweeps for idle connections."""
+        self._trim = self.loop.call_later(TRIM_SECONDS, self._trim_idle)
         if self._max_idle_seconds is not None:
             self._schedule_sweep(max(self._max_idle_seconds / IDLE_SWEEPS, MIN_SWEEP_SECONDS))
 
@@ -140,6 +153,8 @@ class ConnectionRegistry:
         self._draining = True
         if self._sweep is not None:
             self._sweep.cancel()
+        if self._trim is not None:
+            self._trim.cancel()
         for connection in list(self._connections):
             connection.drain()
         try:
@@ -150,6 +165,12 @@ class ConnectionRegistry:
             )
             for connection in list(self._connections):
                 connection.abort("draining")
+
+    def _trim_idle(self) -> None:
+        before = self.loop.time() - TRIM_SECONDS
+        for connection in list(self._connections):
+            connection.trim(before)
+        self._trim = self.loop.call_later(TRIM_SECONDS, self._trim_idle)
 
     def _schedule_sweep(self, seconds: float) -> None:
         self._sweep = self.loop.call_later(seconds, self._close_idle, seconds)

@@ -19,17 +19,18 @@ from typing import TYPE_CHECKING, Any, Final
 from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.network.response_frame import CloseConnection, ResponseFrame
 from barnabas.broker.repeated_warnings import Event, RepeatedWarnings
-from barnabas.protocol.dialects import DIALECTS
+from barnabas.protocol.dialects import dialect_of
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.framing import FrameError
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.data.produce import forget_records
 
 if TYPE_CHECKING:
+    from barnabas.broker.network.kernels._frames import FrameRun
     from barnabas.broker.network.session import Session
     from barnabas.broker.probes import ApiProbe, BrokerProbes
     from barnabas.broker.quotas.session_quota import SessionQuota
-    from barnabas.protocol.dialects import Dialect, Header, RepeatedRequest
+    from barnabas.protocol.dialects import Dialect, Header
 
 logger = logging.getLogger(__name__)
 
@@ -40,13 +41,7 @@ A Deferred may resolve to an exception instead of a response."""
 
 Handler = Callable[["Session", Any], Outcome]
 
-ServeRepeated = Callable[["Session", Any, memoryview], Outcome]
-"""A handler's `serve_repeated(session, request, records)`: serves a request that equals `request` but for its records.
-
-Optional. The dialect then caches the shapes of this API's requests, so that most are not decoded."""
-
-
-_Route = tuple[Handler, "ApiProbe", ServeRepeated | None]
+_Route = tuple[Handler, "ApiProbe"]
 """A plain tuple: unpacking one is faster than unpacking a NamedTuple, and this is once per request."""
 
 _new_tuple = tuple.__new__
@@ -62,28 +57,31 @@ class Dispatcher:
     """Serves frames of every dialect through one table of handlers."""
 
     def __init__(
-        self, handlers: Mapping[ApiKey, Handler], probes: BrokerProbes, loop: asyncio.AbstractEventLoop
+        self,
+        handlers: Mapping[ApiKey, Handler],
+        probes: BrokerProbes,
+        loop: asyncio.AbstractEventLoop,
+        frames: FrameRun | None = None,
     ) -> None:
-        self._routes: dict[int, _Route] = {
-            api: (handler, probes.api(api.label), getattr(handler, "serve_repeated", None))
-            for api, handler in handlers.items()
-        }
+        """`frames` serves plain requests, instead of `serve`; None without compiled kernels."""
+        self.frames = frames
+        if frames is not None:
+            frames.use(self.serve)
+        self._routes: dict[int, _Route] = {api: (handler, probes.api(api.label)) for api, handler in handlers.items()}
         self._unknown = probes.api(UNKNOWN_LABEL)
         self._loop = loop
         self._warnings = RepeatedWarnings(loop)
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def serve(self, session: Session, frame: memoryview) -> ResponseFrame | Deferred[LateResponse] | None:
+    def serve(
+        self, session: Session, frame: memoryview, begun: Handler | None = None, arrived: float | None = None
+    ) -> ResponseFrame | Deferred[LateResponse] | None:
         """Serve one frame (without its size field); returns its response, now or later, or None for no response.
 
-        Views of `frame` are not kept. Raises FrameError: close the connection.
+        Views of `frame` are not kept. `begun` finishes a request that a kernel has begun, instead of the handler of its
+        API; `arrived` is its arrival, by perf_counter, if it has waited. Raises FrameError: close the connection.
         """
-        cache = session.request_cache
-        if cache is not None:
-            repeated = cache.match(frame)
-            if repeated is not None:
-                return self._serve_repeated(session, frame, repeated)
-        dialect = DIALECTS.get(frame[0])
+        dialect = dialect_of(frame[0])
         if dialect is None:
             raise FrameError(f"a frame that begins with 0x{frame[0]:02x} belongs to no supported protocol")
         started = perf_counter()
@@ -92,18 +90,19 @@ class Dispatcher:
         quota = session.quota
         if quota is not None:
             quota.begin(started, len(frame))
+        if arrived is not None:
+            started = arrived
         route = self._routes.get(header.api)
         if route is None or not dialect.is_supported(header):
             return self._refuse_unknown(dialect, session, header)
-        handler, probe, serve_repeated = route
+        handler, probe = route
+        if begun is not None:
+            handler = begun
         request: Any = None
         try:
             request = dialect.decode_body(header)
             response = handler(session, request)
             kind = type(response)
-            if serve_repeated is not None and session.caches_requests:
-                session.request_cache = cache = dialect.cache_shape(cache, header, frame, request)
-                session.caches_requests = cache is not None
             if kind is not Deferred and kind is not CoroutineType:
                 response_frame = _encode(dialect, header, response)
                 if quota is not None:
@@ -116,37 +115,6 @@ class Dispatcher:
             return _PendingRequest(dialect, header, request, session, probe, started, self._warnings).refuse(error)
         pending = _PendingRequest(dialect, header, request, session, probe, started, self._warnings)
         return pending.respond_later(response) if kind is Deferred else self._run_in_task(pending, response)
-
-    def _serve_repeated(
-        self, session: Session, frame: memoryview, repeated: RepeatedRequest
-    ) -> ResponseFrame | Deferred[LateResponse] | None:
-        """Serve a request of a cached shape: like `serve`, without decoding."""
-        started = perf_counter()
-        shape, correlation_id, records = repeated
-        session.client_id = shape.client_id
-        quota = session.quota
-        if quota is not None:
-            quota.begin(started, len(frame))
-        _, probe, serve_repeated = self._routes[shape.api]
-        assert serve_repeated is not None
-        try:
-            response = serve_repeated(session, shape.request, records)
-            if type(response) is not Deferred:
-                response_frame: ResponseFrame = _new_tuple(
-                    ResponseFrame, shape.encode_response(correlation_id, response)
-                )
-                if quota is not None:
-                    throttle_ms = quota.finish(shape.api, is_answered=True)
-                    if throttle_ms > 0:
-                        header = shape.header(correlation_id)
-                        response_frame = _with_throttle(DIALECTS[frame[0]], header, response_frame, throttle_ms)
-                probe.observe(perf_counter() - started)
-                return response_frame
-        except Exception as error:  # noqa: BLE001 - as above
-            response = error
-        header = shape.header(correlation_id)
-        pending = _PendingRequest(DIALECTS[frame[0]], header, shape.request, session, probe, started, self._warnings)
-        return pending.refuse(response) if isinstance(response, Exception) else pending.respond_later(response)
 
     def _refuse_unknown(self, dialect: Dialect, session: Session, header: Header) -> ResponseFrame:
         self._unknown.count_error(ErrorCode.UNSUPPORTED_VERSION.name.lower())
@@ -253,8 +221,8 @@ class _PendingRequest:
                 return self.refuse(error)
         except FrameError as error:
             return CloseConnection(str(error))
-        except Exception:
-            logger.exception("a bug in the error response of api %d", self.header.api)
+        except Exception as error:  # noqa: BLE001 - see above
+            self._log_bug("the error response", error)
             return CloseConnection(f"no response could be encoded for api {self.header.api}")
         self.probe.observe(perf_counter() - self.started)
         return response_frame
@@ -289,10 +257,16 @@ class _PendingRequest:
                 )
         else:
             code, message = ErrorCode.UNKNOWN_SERVER_ERROR, "an error inside the broker; its log says more"
-            logger.error("a bug in the handler of api %d, request of %s", header.api, self.session, exc_info=error)
+            self._log_bug("the handler", error)
         self.probe.count_error(code.name.lower())
         self.probe.observe(perf_counter() - self.started)
         response_frame = ResponseFrame(*self.dialect.encode_error(header, self.request, code, message))
         if self.quota is not None:
             return _throttled(self.quota, self.dialect, header, response_frame) or response_frame
         return response_frame
+
+    def _log_bug(self, place: str, error: Exception) -> None:
+        """Log a traceback, or count it: a client can repeat the request that meets a bug."""
+        name = f"a bug in {place} of api {self.header.api}"
+        event = Event(self.session.host, name)
+        self.warnings.bug(logger, event, error, "%s, request of %s", name, self.session)

@@ -9,7 +9,7 @@ from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.network.dispatch import LateResponse
 from barnabas.broker.network.response_frame import ResponseFrame
 from barnabas.broker.network.session import Session
-from barnabas.protocol.framing import FrameError
+from barnabas.protocol.framing import FrameError, FrameLimit
 
 Serve = Callable[[Session, memoryview], ResponseFrame | Deferred[LateResponse] | None]
 """Serves one frame of a connection: before its client is authenticated another function than afterwards."""
@@ -20,8 +20,8 @@ class GatedConnection(Protocol):
 
     session: Session
 
-    def admit(self, serve: Serve, max_frame_bytes: int | None) -> None:
-        """Serve the frames after the current one by `serve`; `max_frame_bytes` None: those of authenticated clients."""
+    def admit(self, serve: Serve, limit: FrameLimit | None) -> None:
+        """Serve the frames after the current one by `serve`; `limit` None: that of authenticated clients."""
         ...
 
     def finish(self, reason: str) -> None:
@@ -37,8 +37,8 @@ class Gate(Protocol):
     """The authentication of one connection: it serves the frames until it admits the client."""
 
     @property
-    def max_frame_bytes(self) -> int:
-        """Size of the largest frame of a client that is not authenticated."""
+    def frame_limit(self) -> FrameLimit:
+        """Limit on the frames of a client that is not authenticated."""
         ...
 
     def opened(self, connection: GatedConnection) -> None:

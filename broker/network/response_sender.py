@@ -156,6 +156,19 @@ class ResponseSender:
         self._probe.sent_bytes += len(response.header)
         return True
 
+    def hold_bytes(self, responses: bytes) -> bool:
+        """Hold small responses back as `hold` does. Returns whether more may be held before `flush`."""
+        self._held.append(responses)
+        self._held_bytes += len(responses)
+        self._probe.sent_bytes += len(responses)
+        return self._held_bytes <= HOLD_BYTES_MAX
+
+    def send_bytes(self, responses: bytes) -> bool:
+        """Send responses without file slices, as `send` does, while none is held or queued."""
+        self._probe.sent_bytes += len(responses)
+        self._transport.write(responses)
+        return not self._paused
+
     def flush(self) -> bool:
         """Send the held responses. Returns True when the kernel has them; otherwise `on_idle` is called later."""
         if self._held:
@@ -163,8 +176,11 @@ class ResponseSender:
         return not self._paused
 
     def _write_held(self) -> None:
-        held, self._held, self._held_bytes = self._held, [], 0
-        self._transport.write(b"".join(held))
+        held = self._held
+        data = held[0] if len(held) == 1 else b"".join(held)
+        held.clear()
+        self._held_bytes = 0
+        self._transport.write(data)
 
     def pause_writing(self) -> None:
         """The kernel did not accept everything written."""

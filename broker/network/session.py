@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from typing import TYPE_CHECKING
 
 from barnabas.broker.printable import printable
@@ -16,13 +15,14 @@ if TYPE_CHECKING:
     from barnabas.broker.quotas.session_quota import SessionQuota
     from barnabas.broker.security.access import SessionAccess
     from barnabas.config.listeners import Listener
-    from barnabas.protocol.dialects import RequestCache
 
 
 def java_host_address(address: str) -> str:
     """Return a peer's address as Java's getHostAddress does: IPv6 unshortened, IPv4-mapped as IPv4."""
     if ":" not in address:
         return address
+    import ipaddress  # late: most brokers listen on IPv4 addresses only
+
     parsed = ipaddress.IPv6Address(address)
     if parsed.ipv4_mapped is not None:
         return str(parsed.ipv4_mapped)
@@ -35,7 +35,6 @@ class Session:
 
     __slots__ = (
         "access",
-        "caches_requests",
         "client_id",
         "fetched_to",
         "host",
@@ -45,7 +44,6 @@ class Session:
         "peer",
         "principal",
         "quota",
-        "request_cache",
         "security_protocol",
         "token_authenticated",
     )
@@ -66,10 +64,6 @@ class Session:
         self.local_host = ""
         self.local_port = 0
         self.client_id: str | None = None
-        self.request_cache: RequestCache | None = None
-        """Shapes of the connection's produce requests; None before the first one."""
-        self.caches_requests = True
-        """False once its requests have turned out not to repeat: nothing is cached any more."""
         self.fetched_to: dict[TopicPartition, tuple[int, int]] = {}
         """By partition: offset of the last fetch that returned records, and the log end offset at that time."""
 

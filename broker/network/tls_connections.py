@@ -26,13 +26,10 @@ if TYPE_CHECKING:
     from barnabas.broker.network.session import Session
     from barnabas.broker.probes import TlsProbe
     from barnabas.broker.security.sasl.failure_log import FailureLog
-    from barnabas.config.listener_properties import ListenerProperties
+    from barnabas.config.security.listener_properties import ListenerProperties
     from barnabas.transport.handshakes import HandshakeRunner
 
 logger = logging.getLogger(__name__)
-
-MECHANISM = "TLS"
-"""In log lines about failures, beside SASL's mechanisms."""
 
 
 class TlsConnections:
@@ -66,6 +63,7 @@ class TlsConnections:
             scratch=scratch,
             handshake_seconds=properties.get_int("ssl.handshake.timeout.ms") / 1000,
             failure_seconds=properties.get_int("connection.failed.authentication.delay.ms") / 1000,
+            on_broken=self._broken,
         )
 
     def wrap(self, connection: Connection) -> TlsTransport:
@@ -109,7 +107,11 @@ class TlsConnections:
         if reason == "disconnected":
             logger.debug("%s disconnected before the end of the handshake, listener=%s", session.host, self._listener)
             return
-        self._failures.failed(session.host, self._listener, MECHANISM, text, detail=detail)
+        self._failures.failed_handshake(session.host, self._listener, text, detail=detail)
+
+    def _broken(self, transport: TlsTransport, reason: str) -> None:
+        peer = transport.get_extra_info("peername")
+        self._failures.broken_tls(str(peer[0]) if peer else "?", self._listener, reason)
 
 
 def _explain(error: Exception) -> tuple[str, str, str]:
@@ -117,7 +119,7 @@ def _explain(error: Exception) -> tuple[str, str, str]:
     if isinstance(error, BadRecordError):
         return "not_tls", str(error), ""
     if isinstance(error, TimeoutError):
-        return "timeout", f"the handshake was {error}", ""
+        return "timeout", str(error), ""
     if isinstance(error, NoMatchingRuleError):
         return "no_principal", "no rule of ssl.principal.mapping.rules applies to the certificate", str(error)
     if isinstance(error, ssl.SSLCertVerificationError):
@@ -126,7 +128,7 @@ def _explain(error: Exception) -> tuple[str, str, str]:
         reason = error.reason or str(error)
         if reason == "PEER_DID_NOT_RETURN_A_CERTIFICATE":
             return "no_certificate", "the client sent no certificate, and ssl.client.auth=required", ""
-        return "protocol", f"the handshake failed: {reason.lower().replace('_', ' ')}", ""
+        return "protocol", reason.lower().replace("_", " "), ""
     if isinstance(error, OSError):
         return "disconnected", "the client disconnected", ""
-    return "protocol", "the handshake failed", str(error)
+    return "protocol", "an error of TLS", str(error)

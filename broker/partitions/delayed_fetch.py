@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.network.deferred import Deferred
+from barnabas.broker.partitions.late_response import LateResponse
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Sequence
 
+    from barnabas.broker.network.deferred import Deferred
     from barnabas.broker.partitions.partition import Partition
     from barnabas.protocol.messages.data.fetch import FetchResponse
 
@@ -25,11 +26,9 @@ class DelayedFetch:
         "_appended_at_start",
         "_committed_only",
         "_ended",
+        "_late",
         "_missing_bytes",
         "_partitions",
-        "_read",
-        "_timer",
-        "response",
     )
 
     def __init__(
@@ -47,26 +46,20 @@ class DelayedFetch:
         self._partitions = partitions
         self._missing_bytes = missing_bytes
         self._committed_only = committed_only
-        self._read = read
         self._ended = ended
         self._appended_at_start = self._appended()
-        self.response: Deferred[FetchResponse | Exception] = Deferred(on_cancel=self._leave)
-        """An exception is one raised by `read`: it belongs to this request, not to the append that woke it."""
+        self._late = LateResponse(max_wait_seconds=max_wait_seconds, loop=loop, read=read, leave=self._leave)
         for partition in partitions:
             partition.add_waiter(self)
-        self._timer = loop.call_later(max_wait_seconds, self.finish)
+
+    @property
+    def response(self) -> Deferred[FetchResponse | Exception]:
+        """The response, or the exception that `read` raised."""
+        return self._late.deferred
 
     def finish(self) -> None:
         """Answer with the records available now."""
-        if self.response.done:
-            return
-        self._leave()
-        response: FetchResponse | Exception
-        try:
-            response = self._read()
-        except Exception as error:  # noqa: BLE001 - see `response`
-            response = error
-        self.response.resolve(response)
+        self._late.finish()
 
     def wake(self) -> None:
         """Answer if enough bytes were appended, or a partition is no longer available."""
@@ -80,7 +73,6 @@ class DelayedFetch:
         return sum([partition.appended_bytes for partition in self._partitions])
 
     def _leave(self) -> None:
-        self._timer.cancel()
         for partition in self._partitions:
             partition.remove_waiter(self)
         self._ended(self)

@@ -44,10 +44,7 @@ class FlushWaits:
         def flushed(partition: Partition, result: ProducePartitionResult, error: Exception | None) -> None:
             nonlocal missing
             if error is not None:
-                gone = partition.is_retired
-                result.error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if gone else ErrorCode.KAFKA_STORAGE_ERROR
-                reason = "was deleted before it was flushed" if gone else f"could not be flushed: {error}"
-                result.message = f"{partition.log.topic_partition} {reason}"
+                result.error, result.message = flush_failure(partition, error)
                 result.base_offset = -1
             missing -= 1
             if missing == 0:
@@ -79,6 +76,14 @@ class FlushWaits:
     def _deliver(self, completions: Sequence[FlushCompletion]) -> None:
         """On the flusher's thread."""
         self._loop.call_soon_threadsafe(_complete, completions)
+
+
+def flush_failure(partition: Partition, error: Exception) -> tuple[ErrorCode, str]:
+    """Return the error, with its message, of an append that was not flushed."""
+    if partition.is_retired:
+        reason = "was deleted before it was flushed"
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{partition.log.topic_partition} {reason}"
+    return ErrorCode.KAFKA_STORAGE_ERROR, f"{partition.log.topic_partition} could not be flushed: {error}"
 
 
 def _ignore(error: Exception | None) -> None:

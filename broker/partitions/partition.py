@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NoReturn, Protocol
 
+from barnabas.broker.metadata.mirrors.refusals import mirror_refusal
 from barnabas.broker.storage.log.append import AppendOrigin
 from barnabas.broker.storage.log.partition_log import PartitionLog
 from barnabas.broker.storage.log.state import LogState
@@ -44,6 +45,7 @@ class Partition:
     """A log, its leader epoch, and the fetches waiting for its next record."""
 
     __slots__ = (
+        "_is_frozen",
         "_loop",
         "_retired",
         "_transaction_marks",
@@ -52,6 +54,7 @@ class Partition:
         "appended_bytes",
         "leader_epoch",
         "log",
+        "mirror",
         "probe",
         "topic_id",
         "writable_log",
@@ -64,10 +67,17 @@ class Partition:
         topic_id: bytes,
         probe: TopicProbe,
         loop: asyncio.AbstractEventLoop,
+        mirror: str | None = None,
     ) -> None:
         self.log = log
-        self.writable_log = log if isinstance(log, PartitionLog) else None
-        """The same log, for changes; None if the broker only reads."""
+        self.mirror: str | None = None
+        """The mirror that alone appends to the log; None for a partition that clients write."""
+        self.writable_log: PartitionLog | None = None
+        """The same log, for changes by clients; None if the broker only reads, or for a mirrored partition.
+
+        The compiled request path leaves partitions without one to this class, which refuses the change."""
+        self._is_frozen = False
+        self.set_mirror(mirror)
         self.leader_epoch = leader_epoch
         self.topic_id = topic_id
         self.probe = probe
@@ -79,6 +89,22 @@ class Partition:
         """Grows with every append; a waiting fetch compares it with its min_bytes."""
         self._transaction_marks: dict[int, int] = {}
         """First offset of an open transaction that began under this object -> `appended_bytes` before it."""
+
+    def set_mirror(self, mirror: str | None) -> None:
+        """Make the partition read-only for clients because of a mirror, or writable again with None."""
+        self.mirror = mirror
+        is_writable = mirror is None and not self._is_frozen
+        self.writable_log = self.log if is_writable and isinstance(self.log, PartitionLog) else None
+
+    def freeze(self) -> None:
+        """Refuse writes with NOT_LEADER_OR_FOLLOWER, because a standby takes over."""
+        self._is_frozen = True
+        self.set_mirror(self.mirror)
+
+    def thaw(self) -> None:
+        """Accept writes again."""
+        self._is_frozen = False
+        self.set_mirror(self.mirror)
 
     def append(self, records: memoryview) -> AppendResult:
         """Append one client batch, which is patched in place. Raises BrokerError with the partition's code."""
@@ -127,6 +153,26 @@ class Partition:
         self._transaction_marks.pop(first_offset, None)
         return self._appended(result)
 
+    def note_copied(self, size_bytes: int, record_count: int, *, has_cut: bool) -> None:
+        """Account for what a mirror has appended to the log on its thread, and wake waiting fetches.
+
+        With `has_cut` records are gone: all waiting fetches are answered, since one at a dropped offset would wait for
+        records that never come.
+        """
+        unstable = self.log.core.first_unstable_offset
+        if unstable not in self._transaction_marks:
+            # A new transaction begins somewhere in what was copied. Its mark is before all of that, so a fetch waits
+            # longer than it must, and never for less.
+            self._transaction_marks = {} if unstable is None else {unstable: self.appended_bytes}
+        self.appended_bytes += size_bytes
+        self.probe.bytes_in += size_bytes
+        self.probe.records_in += record_count
+        if has_cut:
+            for waiter in list(self._waiters):
+                waiter.finish()
+        elif self._waiters:
+            self.wake_all()
+
     def has_open_transaction(self, producer_id: int) -> bool:
         """Return whether records of the producer wait for a marker here."""
         entry = self.producer(producer_id)
@@ -154,7 +200,19 @@ class Partition:
         return self._transaction_marks.get(unstable, 0)
 
     def _refuse_append(self) -> NoReturn:
+        self.ensure_not_mirrored()
+        self._ensure_not_frozen()
         refuse_change(f"nothing is appended to {self.log.topic_partition}")
+
+    def _ensure_not_frozen(self) -> None:
+        if self._is_frozen:
+            name = self.log.topic_partition
+            raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{name}: this broker hands over to its standby")
+
+    def ensure_not_mirrored(self) -> None:
+        """Raise BrokerError POLICY_VIOLATION for a partition that only a mirror may change."""
+        if self.mirror is not None:
+            raise mirror_refusal(self.log.topic_partition.topic, self.mirror)
 
     def _appended(self, result: AppendResult) -> AppendResult:
         self.appended_bytes += result.size_bytes
@@ -212,6 +270,8 @@ class Partition:
         """
         log = self.writable_log
         if log is None:
+            self.ensure_not_mirrored()
+            self._ensure_not_frozen()
             refuse_change(f"no records of {self.log.topic_partition} are deleted")
         before = log.log_start_offset
         start = log.delete_records(offset)

@@ -18,15 +18,45 @@ if TYPE_CHECKING:
 
 
 class PartitionRegistry:
-    """A map that only the event loop changes."""
+    """Maps that only the event loop changes.
+
+    `by_name` and `by_id` are for the kernels: a topic's name in UTF-8, or its id, to its partitions by number, None
+    where a number is not served. A topic without served partitions is in neither. Each map has its own lists: while a
+    topic is created again, partitions of both ids may be served, and an id must not lead to the other's partitions.
+    """
+
+    __slots__ = ("_is_frozen", "_partitions", "_without_log", "by_id", "by_name")
 
     def __init__(self) -> None:
+        self.by_name: dict[bytes, list[Partition | None]] = {}
+        self.by_id: dict[bytes, list[Partition | None]] = {}
         self._partitions: dict[tuple[str, int], Partition] = {}
         self._without_log: set[tuple[str, int]] = set()
+        self._is_frozen = False
 
     def get(self, topic: str, partition: int) -> Partition | None:
         """Return the partition, or None; `refusal` returns the error then."""
         return self._partitions.get((topic, partition))
+
+    def served(self) -> dict[tuple[str, int], Partition]:
+        """Return all served partitions by topic and number."""
+        return dict(self._partitions)
+
+    def freeze(self) -> None:
+        """Refuse writes to all partitions, and to those that are added later, with NOT_LEADER_OR_FOLLOWER."""
+        self._is_frozen = True
+        for partition in self._partitions.values():
+            partition.freeze()
+
+    def thaw(self) -> None:
+        """Accept writes again."""
+        self._is_frozen = False
+        for partition in self._partitions.values():
+            partition.thaw()
+
+    def of_topic(self, topic: str) -> list[Partition]:
+        """Return the served partitions of a topic."""
+        return [each for each in self.by_name.get(topic.encode(), ()) if each is not None]
 
     def open_transactions(self) -> Iterator[tuple[tuple[str, int], list[int]]]:
         """Return topic and number of each partition, with the ids of producers that have a transaction open there."""
@@ -47,8 +77,16 @@ class PartitionRegistry:
 
     def add(self, topic_partition: TopicPartition, partition: Partition) -> None:
         """Start serving a partition."""
+        before = self._partitions.get(topic_partition)
+        if before is not None:
+            self._forget(topic_partition, before)
         self._partitions[topic_partition] = partition
+        if self._is_frozen:
+            partition.freeze()
         self._without_log.discard(topic_partition)
+        number = topic_partition.partition
+        _put(self.by_name, topic_partition.topic.encode(), number, partition)
+        _put(self.by_id, partition.topic_id, number, partition)
 
     def add_without_log(self, topic_partition: TopicPartition) -> None:
         """Record a partition whose log is in an offline directory."""
@@ -59,6 +97,7 @@ class PartitionRegistry:
         self._without_log.discard(topic_partition)
         partition = self._partitions.pop(topic_partition, None)
         if partition is not None:
+            self._forget(topic_partition, partition)
             partition.retire()
 
     def wake(self, topic_partitions: Iterable[TopicPartition]) -> None:
@@ -67,3 +106,24 @@ class PartitionRegistry:
             partition = self._partitions.get(topic_partition)
             if partition is not None:
                 partition.wake_all()
+
+    def _forget(self, topic_partition: TopicPartition, partition: Partition) -> None:
+        """Take a partition out of the maps of the kernels."""
+        _take(self.by_name, topic_partition.topic.encode(), topic_partition.partition)
+        _take(self.by_id, partition.topic_id, topic_partition.partition)
+
+
+def _put(topics: dict[bytes, list[Partition | None]], key: bytes, number: int, partition: Partition) -> None:
+    numbered = topics.setdefault(key, [])
+    if number >= len(numbered):
+        numbered.extend([None] * (number + 1 - len(numbered)))
+    numbered[number] = partition
+
+
+def _take(topics: dict[bytes, list[Partition | None]], key: bytes, number: int) -> None:
+    numbered = topics[key]
+    numbered[number] = None
+    while numbered and numbered[-1] is None:
+        numbered.pop()
+    if not numbered:
+        del topics[key]

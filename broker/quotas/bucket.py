@@ -28,12 +28,23 @@ class Bucket(Protocol):
 class RateBucket:
     """A rate and its bound. `users` is the number of connections that count into it."""
 
-    __slots__ = ("bound", "rate", "users")
+    __slots__ = ("_bound", "rate", "tally", "users")
 
     def __init__(self, windows: WindowSizes) -> None:
-        self.bound = 0.0
         self.users = 0
         self.rate = Rate(windows)
+        self.tally = self.rate.tally
+        self.bound = 0.0
+
+    @property
+    def bound(self) -> float:
+        """The rate that is not throttled."""
+        return self._bound
+
+    @bound.setter
+    def bound(self, bound: float) -> None:
+        self._bound = bound
+        self.tally.allowed = bound * self.rate.least_seconds
 
     def record(self, value: float, now_ms: int) -> int:
         """Count a value; return the throttle time in ms."""

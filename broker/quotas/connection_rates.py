@@ -10,7 +10,6 @@ Different from Kafka: the address is checked first, so that a flood from one add
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import logging
 import socket
 from collections.abc import Callable, Iterable, Mapping
@@ -125,6 +124,8 @@ class ConnectionRates:
 
 def _as_address(name: str) -> str | None:
     """Return an address as sessions have it, None for the name of a host."""
+    import ipaddress
+
     try:
         return java_host_address(str(ipaddress.ip_address(name)))
     except ValueError:

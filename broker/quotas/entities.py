@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from barnabas.broker.metadata.security.image import QuotaEntity, quota_entity
 
@@ -31,6 +31,10 @@ class QuotaKind(StrEnum):
     FETCH = "consumer_byte_rate"
     REQUEST = "request_percentage"
     CONTROLLER_MUTATION = "controller_mutation_rate"
+
+
+CLIENT_ID_CHARACTERS_MAX: Final = 256
+"""Longer client ids are known by a digest: the buckets of 10,000 of them would take the memory otherwise."""
 
 
 class Sharing(NamedTuple):
@@ -57,15 +61,23 @@ class QuotaTable:
             for client in (client_id, None) if client_id else ():
                 bound = self._bounds.get(quota_entity([(USER, name), (CLIENT_ID, client)]))
                 if bound is not None:
-                    return Sharing(user, client_id), bound
+                    return Sharing(user, _short(client_id)), bound
             bound = self._bounds.get(quota_entity([(USER, name)]))
             if bound is not None:
                 return Sharing(user, ""), bound
         for client in (client_id, None) if client_id else ():
             bound = self._bounds.get(quota_entity([(CLIENT_ID, client)]))
             if bound is not None:
-                return Sharing("", client_id), bound
+                return Sharing("", _short(client_id)), bound
         return None
+
+
+def _short(client_id: str) -> str:
+    if len(client_id) <= CLIENT_ID_CHARACTERS_MAX:
+        return client_id
+    import hashlib  # late: few clients have such an id, and a start would wait 2 ms for it
+
+    return hashlib.sha256(client_id.encode(errors="surrogatepass")).hexdigest()
 
 
 def _is_of_client(entity: QuotaEntity) -> bool:

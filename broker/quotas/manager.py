@@ -57,6 +57,20 @@ class Channel(Protocol):
 class QuotaManager:
     """Quotas of users and client ids."""
 
+    __slots__ = (
+        "_channels",
+        "_is_active",
+        "_tables",
+        "clock_ms",
+        "fetch",
+        "generation",
+        "mutation",
+        "probe",
+        "produce",
+        "request",
+        "windows",
+    )
+
     def __init__(
         self,
         clock_ms: Callable[[], int],

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from barnabas.broker.metadata.topics import TakeQuota, take_freely
+from barnabas.broker.metadata.topic_quota import TakeQuota, take_freely
 from barnabas.protocol.errors import BrokerError, ErrorCode
 
 if TYPE_CHECKING:

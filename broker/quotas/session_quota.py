@@ -11,6 +11,8 @@ A request's time is that of the event loop: decoding, handler, encoding. 100 per
 which is all that the broker has. As in Kafka, a fetch above its quota is answered empty and its bytes are not counted,
 and the throttle times of bytes and partitions are unbounded, that of request time is at most one window.
 Source: Kafka's KafkaApis, RequestHandlerHelper, ClientRequestQuotaManager.
+
+Compiled handlers count plain requests within their bounds through kernels/_session_quota.pyx, without these calls.
 """
 
 from __future__ import annotations
@@ -135,10 +137,10 @@ class SessionQuota:
 
     def fetch_budget(self) -> int:
         """Return the size of the records that an unused quota allows, an int32."""
-        bucket, windows = self._fetch, self._manager.windows
+        bucket = self._fetch
         if bucket is None:
             return _MAX_INT32
-        return int(min(_MAX_INT32, bucket.bound * (windows.samples - 1) * windows.sample_seconds))
+        return int(min(_MAX_INT32, bucket.tally.allowed))
 
     def fetched(self, response_bytes: int) -> bool:
         """Count a fetch's response; return whether it has to be replaced by an empty one, which counts nothing."""

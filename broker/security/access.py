@@ -16,6 +16,11 @@ class SessionAccess(Protocol):
     """
 
     @property
+    def generation(self) -> int:
+        """Number of changes of the decisions so far."""
+        ...
+
+    @property
     def write_topic(self) -> Mapping[str, bool]:
         """WRITE by topic name."""
         ...

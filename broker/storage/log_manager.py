@@ -227,6 +227,31 @@ class LogManager(ServedLogs[PartitionLog]):
             self.maintenance.checkpoint_log_starts()
         return count
 
+    def truncate(self, topic_partition: TopicPartition, offset: int) -> None:
+        """Let a copied log end at `offset`, because its source does. Raises BrokerError; see LogTruncation."""
+        self._truncate(topic_partition, offset, lambda log: log.truncate_to(offset))
+
+    def restart(self, topic_partition: TopicPartition, offset: int) -> None:
+        """Drop all records of a copied log; it begins again at `offset`. Raises BrokerError; see LogTruncation."""
+        self._truncate(topic_partition, offset, lambda log: log.truncate_fully_and_start_at(offset))
+
+    def _truncate(self, topic_partition: TopicPartition, offset: int, cut: Callable[[PartitionLog], object]) -> None:
+        log = self._logs.get(topic_partition)
+        if log is None:
+            raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no log of {topic_partition}")
+        self.moves.cancel(topic_partition)
+        if self.cleaner is None:
+            cut(log)
+        else:
+            self.cleaner.abort_and_pause(topic_partition)
+            try:
+                cut(log)
+                self.cleaner.maybe_truncate_checkpoint(log.log_dir, topic_partition, offset)
+            finally:
+                self.cleaner.resume((topic_partition,))
+        self.maintenance.checkpoint_recovery_points()
+        self.maintenance.checkpoint_log_starts()
+
     def set_aside_stray(self, topic_partition: TopicPartition) -> Path | None:
         """Take a log out of service and rename its directory `-stray` to keep it; return its new path, if any."""
         log = self._take(topic_partition, stray_directory_name(topic_partition))
@@ -311,8 +336,10 @@ class LogManager(ServedLogs[PartitionLog]):
 
     # -- stop
 
-    def shutdown(self, broker_epoch: int = NO_BROKER_EPOCH) -> bool:
+    def shutdown(self, broker_epoch: int = NO_BROKER_EPOCH, *, threads: int | None = None) -> bool:
         """Stop the background work and close everything; return whether all directories are marked as clean.
+
+        `threads` close the logs, by default num.recovery.threads.per.data.dir for each directory.
 
         Appends must have ended. Raises nothing: a directory that is not clean is recovered at the next start. After a
         start that was refused before the logs were loaded, nothing on disk changes.
@@ -326,7 +353,8 @@ class LogManager(ServedLogs[PartitionLog]):
         self.maintenance.checkpoint_high_watermarks()
         if self.cleaner is not None:
             self.cleaner.shutdown()
-        threads = self.config.get_int(THREADS_PER_DIRECTORY) * max(len(self.directories), 1)
+        if threads is None:
+            threads = self.config.get_int(THREADS_PER_DIRECTORY) * max(len(self.directories), 1)
         not_closed = close_logs(self.logs_and_copies(), threads)
         self.maintenance.checkpoint_recovery_points()
         self.maintenance.checkpoint_log_starts()

@@ -2,7 +2,8 @@
 
 The decision is in the log already. Markers are written, then the completed state is appended. If a log directory is
 full or offline, the transaction stays prepared: its missing markers are tried again after FIRST_RETRY_S, then after
-twice as long each time, up to LONGEST_RETRY_S. Clients get CONCURRENT_TRANSACTIONS meanwhile.
+twice as long each time, up to LONGEST_RETRY_S. Clients get CONCURRENT_TRANSACTIONS meanwhile. A bug in an attempt is
+logged and tried again in the same way: without a timer the transaction would block its partitions until the next start.
 
 After a growth of `__transaction_state` and a start, some ids belong to another partition, in which they are unknown.
 Nobody can decide their transactions any more: they get their missing markers at each start, and no completed state.
@@ -39,15 +40,22 @@ class _Pending:
     """A prepared transaction whose markers are not all written. `timer` is set while it waits for its next try.
 
     `found_in`: the partition of `__transaction_state` in which its id was found, if that is not where it belongs.
+    `is_compared`: whether `missing` is known. If not, it has all partitions, and some may contain the marker already.
     """
 
-    __slots__ = ("delay_s", "found_in", "metadata", "missing", "timer")
+    __slots__ = ("delay_s", "found_in", "is_compared", "metadata", "missing", "timer")
 
     def __init__(
-        self, metadata: TransactionMetadata, missing: Sequence[PartitionKey], found_in: int | None = None
+        self,
+        metadata: TransactionMetadata,
+        missing: Sequence[PartitionKey],
+        found_in: int | None = None,
+        *,
+        is_compared: bool = True,
     ) -> None:
         self.metadata = metadata
         self.missing = missing
+        self.is_compared = is_compared
         self.found_in = found_in
         self.delay_s = FIRST_RETRY_S
         self.timer: asyncio.TimerHandle | None = None
@@ -96,7 +104,7 @@ class TransactionCompletion:
 
     def recover(self, metadata: TransactionMetadata) -> None:
         """Complete a prepared transaction that was found at a start, without writing a marker twice."""
-        self._attempt(_Pending(metadata, self._markers.unwritten(metadata)))
+        self._attempt(_Pending(metadata, list(metadata.partitions), is_compared=False))
 
     def recover_unreachable(self, metadata: TransactionMetadata, number: int) -> None:
         """End a transaction, open or prepared, of an id that was found in a partition where it does not belong.
@@ -145,21 +153,43 @@ class TransactionCompletion:
         self._pending[pending.key] = pending
 
         def written(missing: Missing) -> None:
-            pending.missing = missing
-            if not self._is_current(pending):
-                self._drop(pending)
-            elif missing:
-                self._retry_later(pending)
-            elif pending.found_in is not None:
-                self._drop(pending)
-            else:
-                failpoint("transaction.marked")
-                self._append_completed(pending)
+            try:
+                self._written(pending, missing)
+            except Exception as error:  # noqa: BLE001 - logged and tried again
+                self._failed(pending, error)
             done.resolve(None)
 
         failpoint("transaction.prepared")
-        self._markers.write(metadata, pending.missing, self._coordinator_epoch(pending)).then(written)
+        try:
+            if not pending.is_compared:
+                pending.missing, pending.is_compared = self._markers.unwritten(metadata), True
+            answer = self._markers.write(metadata, pending.missing, self._coordinator_epoch(pending))
+        except Exception as error:  # noqa: BLE001 - logged and tried again
+            self._failed(pending, error)
+            done.resolve(None)
+            return done
+        answer.then(written)
         return done
+
+    def _written(self, pending: _Pending, missing: Missing) -> None:
+        """Go on after an attempt to write markers, of which `missing` failed."""
+        pending.missing = missing
+        if not self._is_current(pending):
+            self._drop(pending)
+        elif missing:
+            self._retry_later(pending)
+        elif pending.found_in is not None:
+            self._drop(pending)
+        else:
+            failpoint("transaction.marked")
+            self._append_completed(pending)
+
+    def _failed(self, pending: _Pending, error: Exception) -> None:
+        """Log the bug that ended an attempt, and try again later."""
+        name = printable(pending.metadata.transactional_id)
+        logger.error("a bug while completing a transaction of %s", name, exc_info=error)
+        if pending.timer is None:
+            self._retry_later(pending)
 
     def _append_completed(self, pending: _Pending) -> None:
         """Append the completed state. Nothing waits for its flush: a start finds the prepared one and the markers."""

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.printable import printable
+from barnabas.broker.repeated_warnings import RepeatedWarnings
 from barnabas.broker.transactions import transitions
 from barnabas.broker.transactions.checks import ProducerIdAndEpoch, ProducerIdNeededError
 from barnabas.broker.transactions.completion import TransactionCompletion
@@ -41,7 +42,8 @@ from barnabas.protocol.messages.transactions.end_txn import EndTxnRequest, EndTx
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from barnabas.broker.coordinator_log.log import Appended, LogParts
+    from barnabas.broker.coordinator_log.log import Appended
+    from barnabas.broker.coordinator_log.parts import LogParts
     from barnabas.broker.metadata.image import MetadataImage
     from barnabas.broker.probes import TransactionProbe
     from barnabas.broker.producer_ids import ProducerIds
@@ -78,9 +80,11 @@ class TransactionCoordinator:
         self._store = parts.store
         self._states = self.log.states
         self._coordinator_log = self.log.coordinator_log
-        self.markers = EndMarkers(parts.partitions, offsets, parts.flush_waits)
+        self.markers = EndMarkers(parts.partitions, offsets, parts.flush_waits, parts.wall_ms)
         self.completion = TransactionCompletion(self.log, self.markers, parts.partitions, parts.loop, parts.wall_ms)
-        self.ending = TransactionEnding(self.log, self.completion, producer_ids, probe, parts.wall_ms)
+        self.ending = TransactionEnding(
+            self.log, self.completion, producer_ids, probe, parts.wall_ms, RepeatedWarnings(parts.loop)
+        )
         self._reads_only = parts.config.static.get_bool("read.only")
         self._loading = StateLoading(parts, self.log, None if self._reads_only else self.completion, blocking_io)
         self._upkeep = TransactionUpkeep(self.log, parts.config, parts.wall_ms, self.ending.abort_timed_out)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.printable import printable
+from barnabas.broker.repeated_warnings import ANY_HOST, Event
 from barnabas.broker.storage.files.failpoints import failpoint
 from barnabas.broker.transactions import outcomes
 from barnabas.broker.transactions.checks import ProducerIdAndEpoch, ProducerIdNeededError
@@ -22,6 +23,7 @@ from barnabas.protocol.messages.transactions.end_txn import EndTxnRequest, EndTx
 if TYPE_CHECKING:
     from barnabas.broker.probes import TransactionProbe
     from barnabas.broker.producer_ids import ProducerIds
+    from barnabas.broker.repeated_warnings import RepeatedWarnings
     from barnabas.broker.transactions.completion import TransactionCompletion
     from barnabas.broker.transactions.log import TransactionLog
 
@@ -50,12 +52,14 @@ class TransactionEnding:
         producer_ids: ProducerIds,
         probe: TransactionProbe,
         wall_ms: Callable[[], int],
+        warnings: RepeatedWarnings,
     ) -> None:
         self._log = log
         self._completion = completion
         self._producer_ids = producer_ids
         self._probe = probe
         self._wall_ms = wall_ms
+        self._warnings = warnings
 
     def end(self, request: EndTxnRequest) -> Deferred[EndTxnResponse]:
         """Serve EndTxn for an id whose partition is loaded."""
@@ -80,12 +84,17 @@ class TransactionEnding:
         return self._abort_and_fence(metadata, count)
 
     def note_refusal(self, error: BrokerError, transactional_id: str) -> None:
-        """Log the error of a request if its producer cannot go on, and count those of fenced producers."""
+        """Log the error of a request if its producer cannot go on, and count those of fenced producers.
+
+        A producer that repeats its request, or one that makes up transactional ids, gets a bounded number of lines.
+        """
         if error.code not in _FATAL:
             return
         if error.code is ErrorCode.PRODUCER_FENCED:
             self._probe.fencings += 1
-        logger.warning("a producer is refused, transactional.id=%s: %s", printable(transactional_id), error)
+        sentence = f"a producer is refused, transactional.id={printable(transactional_id)}: {error}"
+        event = Event(ANY_HOST, "a producer was refused", f" error={error.code.name}")
+        self._warnings.warn(logger, event, "%s", sentence, distinct=sentence)
 
     def _end(self, request: EndTxnRequest, new_producer_id: int | None, answer: Deferred[EndTxnResponse]) -> None:
         current = self._log.states.get(request.transactional_id)

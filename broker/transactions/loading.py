@@ -12,7 +12,7 @@ from barnabas.broker.transactions.topic import TRANSACTION_TOPIC
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from barnabas.broker.coordinator_log.log import LogParts
+    from barnabas.broker.coordinator_log.parts import LogParts
     from barnabas.broker.partitions.partition import Partition
     from barnabas.broker.transactions.completion import TransactionCompletion
     from barnabas.broker.transactions.log import TransactionLog

@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from barnabas.broker.coordinator_log.log import Appended, CoordinatorLog, LogParts
+from barnabas.broker.coordinator_log.log import Appended, CoordinatorLog
+from barnabas.broker.coordinator_log.parts import LogParts
 from barnabas.broker.transactions.metadata import TransactionMetadata
 from barnabas.broker.transactions.records import encode_metadata
 from barnabas.broker.transactions.state import TransactionState
 from barnabas.broker.transactions.topic import TRANSACTION_STATE
 from barnabas.protocol.errors import BrokerError, ErrorCode
-from barnabas.protocol.records.builder import RecordBatchBuilder, one_record_batch
+from barnabas.protocol.records.builder import RecordBatchBuilder
+from barnabas.protocol.records.kernels.kernel import one_record_batch
 from barnabas.protocol.transactions.keys import encode_transaction_key
 
 if TYPE_CHECKING:

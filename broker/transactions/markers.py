@@ -8,13 +8,14 @@ the transaction must not count as completed before, or a power cut could leave i
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from barnabas.broker.groups.log.offsets_topic import OFFSETS_TOPIC
 from barnabas.broker.network.deferred import Deferred
+from barnabas.broker.partitions.kernels.kernel import appends
 from barnabas.broker.printable import printable
-from barnabas.broker.storage.files.failpoints import failpoint
+from barnabas.broker.storage.files.failpoints import any_armed, failpoint
 from barnabas.broker.storage.log.append import TransactionEnd
 from barnabas.broker.transactions.metadata import EPOCH_PER_TRANSACTION, PartitionKey, TransactionMetadata
 from barnabas.broker.transactions.state import TransactionState
@@ -44,10 +45,17 @@ class OffsetsMarkers(Protocol):
 class EndMarkers:
     """Writes markers, in the event loop."""
 
-    def __init__(self, partitions: PartitionRegistry, offsets: OffsetsMarkers, flush_waits: FlushWaits) -> None:
+    def __init__(
+        self,
+        partitions: PartitionRegistry,
+        offsets: OffsetsMarkers,
+        flush_waits: FlushWaits,
+        wall_ms: Callable[[], int],
+    ) -> None:
         self._partitions = partitions
         self._offsets = offsets
         self._flush_waits = flush_waits
+        self._wall_ms = wall_ms
 
     def write(
         self, metadata: TransactionMetadata, partitions: Iterable[PartitionKey], coordinator_epoch: int
@@ -60,13 +68,20 @@ class EndMarkers:
         end = TransactionEnd(metadata.producer_id, metadata.producer_epoch, marker, metadata.client_version)
         missing: Missing = []
         waits: list[tuple[PartitionKey, Appended]] = []
-        for key in partitions:
+        keys = list(partitions)
+        for key, flush_to in zip(keys, self._append_commits(keys, end), strict=True):
+            if flush_to == 0:
+                continue
             try:
-                wait = self.append(key, end)
+                wait = self.append(key, end) if flush_to < 0 else self._flushed(self._served(key), flush_to)
             except BrokerError as error:
                 if self._is_over(metadata, key, error):
                     continue
                 _log_missing(metadata, key, error)
+                missing.append(key)
+            except Exception:
+                # The markers of the other partitions must not wait for this one's bug to be mended.
+                logger.exception("a bug while writing the end marker of %s to %s", _id(metadata), _name(key))
                 missing.append(key)
             else:
                 failpoint("transaction.marker")
@@ -78,14 +93,28 @@ class EndMarkers:
 
     def append(self, key: PartitionKey, end: TransactionEnd) -> Appended | None:
         """Write one marker; return the answer of its flush where one is due. Raises BrokerError."""
-        topic, number = key
-        partition = self._partitions.get(topic, number)
-        if partition is None:
-            raise self._partitions.refusal(topic, number)
-        if topic == OFFSETS_TOPIC:
-            return self._offsets.write_offsets_marker(number, end)
+        partition = self._served(key)
+        if key[0] == OFFSETS_TOPIC:
+            return self._offsets.write_offsets_marker(key[1], end)
         appended = partition.append_marker(end)
         return self._flushed(partition, appended.last_offset + 1) if appended.flush_due else None
+
+    def _append_commits(self, keys: Sequence[PartitionKey], end: TransactionEnd) -> Sequence[int]:
+        """Write the markers that the compiled append can; return what it returns, -1 for those that are left."""
+        if appends is None or not end.marker.is_commit or any_armed():
+            return [-1] * len(keys)
+        find = self._partitions.get
+        served = [None if topic == OFFSETS_TOPIC else find(topic, number) for topic, number in keys]
+        now_ms = self._wall_ms()
+        found: list[int] = appends.append_commits(served, end, end.batch(now_ms, log_append_time=False), now_ms)
+        return found
+
+    def _served(self, key: PartitionKey) -> Partition:
+        """Return a partition. Raises BrokerError."""
+        partition = self._partitions.get(*key)
+        if partition is None:
+            raise self._partitions.refusal(*key)
+        return partition
 
     def unwritten(self, metadata: TransactionMetadata) -> list[PartitionKey]:
         """Return the partitions of a prepared transaction that do not show its marker, after a start.
@@ -122,10 +151,15 @@ class EndMarkers:
     def _is_over(self, metadata: TransactionMetadata, key: PartitionKey, error: BrokerError) -> bool:
         """Return whether a refused marker ends nothing: the partition is gone, or the transaction ended there.
 
+        The transactions in a partition that a mirror has taken over are those of its source.
+
         A marker of an administrator (WriteTxnMarkers) with a higher epoch may have ended it before.
         """
         if error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             logger.info("%s left a transaction of %s: it does not exist", _name(key), _id(metadata))
+            return True
+        if error.code is ErrorCode.POLICY_VIOLATION:
+            logger.info("%s left a transaction of %s: %s", _name(key), _id(metadata), error)
             return True
         partition = self._partitions.get(*key)
         fenced = error.code in (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED)

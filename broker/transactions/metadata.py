@@ -5,8 +5,8 @@ Source: Kafka's TransactionMetadata, TxnTransitMetadata.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from types import MappingProxyType
+from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from barnabas.broker.coordinator_log.topic import java_hash
@@ -27,10 +27,25 @@ EPOCH_PER_TRANSACTION: Final = 2
 PartitionKey = tuple[str, int]
 """Topic and partition number."""
 
-Partitions = Mapping[PartitionKey, None]
-"""Partitions of a transaction, in the iteration order of Kafka's HashSet, which is their order in the log."""
 
-NO_PARTITIONS: Final[Partitions] = MappingProxyType({})
+class Partitions(dict[PartitionKey, None]):
+    """Partitions of a transaction, in the iteration order of Kafka's HashSet, which is their order in the log.
+
+    Not changed after its creation: states of several transactions share it.
+    """
+
+    __slots__ = ("encoded_topics",)
+
+    def __init__(self, keys: Iterable[PartitionKey] = ()) -> None:
+        super().__init__(dict.fromkeys(keys))
+        self.encoded_topics: dict[int, bytes] = {}
+        """Their form in a record, by the record's version, once it was needed."""
+
+
+NO_PARTITIONS: Final = Partitions()
+
+_SHARED_MAX: Final = 64
+"""Largest number of partitions of a set that is kept: most producers write the same partitions in each transaction."""
 
 _MIN_TABLE_SIZE: Final = 16
 _INT32_MASK: Final = 0xFFFF_FFFF
@@ -72,9 +87,14 @@ class TransactionMetadata(NamedTuple):
 
 def ordered(partitions: Iterable[PartitionKey]) -> Partitions:
     """Return distinct partitions in the order in which a Java HashSet of TopicPartition iterates."""
+    keys = tuple(partitions)
+    return _shared_order(keys) if len(keys) <= _SHARED_MAX else _ordered(keys)
+
+
+def _ordered(partitions: Iterable[PartitionKey]) -> Partitions:
     keys = dict.fromkeys(partitions)
     if len(keys) < 2:
-        return keys
+        return Partitions(keys)
     mask = _table_size(len(keys)) - 1
     topic_hashes: dict[str, int] = {}
     buckets = {}
@@ -85,7 +105,10 @@ def ordered(partitions: Iterable[PartitionKey]) -> Partitions:
             topic_hash = topic_hashes[topic] = java_hash(topic)
         hashed = 31 * (31 + number) + topic_hash & _INT32_MASK
         buckets[key] = (hashed ^ hashed >> 16) & mask
-    return dict.fromkeys(sorted(keys, key=buckets.__getitem__))
+    return Partitions(sorted(keys, key=buckets.__getitem__))
+
+
+_shared_order: Final = lru_cache(maxsize=1024)(_ordered)
 
 
 def by_topic(partitions: Iterable[PartitionKey]) -> list[tuple[str, list[int]]]:

@@ -8,26 +8,35 @@ from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.transactions.values import (
     TransactionLogValue,
     decode_transaction_value,
+    encode_topics,
     encode_transaction_value,
 )
 
 
 def encode_metadata(metadata: TransactionMetadata, transaction_version: int) -> bytearray:
     """Encode a state at the cluster's transaction.version. Raises ValueError for a name that is too long."""
+    version = 1 if transaction_version >= 1 else 0
+    partitions = metadata.partitions
+    topics = None
+    if metadata.state is not TransactionState.EMPTY:
+        topics = partitions.encoded_topics.get(version)
+        if topics is None:
+            topics = partitions.encoded_topics[version] = bytes(encode_topics(by_topic(partitions), version))
     return encode_transaction_value(
         TransactionLogValue(
             metadata.producer_id,
             metadata.producer_epoch,
             metadata.timeout_ms,
             metadata.state,
-            None if metadata.state is TransactionState.EMPTY else by_topic(metadata.partitions),
+            None,
             metadata.update_ms,
             metadata.start_ms,
             metadata.previous_producer_id,
             metadata.next_producer_id,
             metadata.client_version,
         ),
-        1 if transaction_version >= 1 else 0,
+        version,
+        topics,
     )
 
 

@@ -9,16 +9,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.coordinator_log.topic import CoordinatorTopic
-from barnabas.protocol.messages.topics.topics import NewTopic
 
 if TYPE_CHECKING:
     from barnabas.config import BrokerConfig
+    from barnabas.protocol.messages.topics.topics import NewTopic
 
 TRANSACTION_TOPIC: Final = "__transaction_state"
 
 
 def new_transaction_topic(config: BrokerConfig) -> NewTopic:
     """Return the topic as Kafka creates it, with the one replica that a single node has."""
+    from barnabas.protocol.messages.topics.topics import NewTopic  # late: most starts create no topic
+
     return NewTopic(
         TRANSACTION_TOPIC,
         config.get_int("transaction.state.log.num.partitions"),

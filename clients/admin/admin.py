@@ -29,6 +29,7 @@ from barnabas.clients.admin.log_dirs import (
     alter_replica_log_dirs,
     describe_log_dirs,
 )
+from barnabas.clients.admin.mirrors import Mirrors
 from barnabas.clients.admin.record_deletion import delete_records
 from barnabas.clients.admin.transactions import (
     HangingTransaction,
@@ -96,6 +97,8 @@ class Admin:
     def __init__(self, config: AdminConfig | None = None) -> None:
         self.config = config or AdminConfig()
         self._cluster = Cluster(self.config)
+        self.mirrors = Mirrors(self._cluster, self.config)
+        """Topics of other clusters that this broker copies."""
 
     async def start(self) -> None:
         """Connect to a broker. Raises BrokerConnectionError immediately when none of the bootstrap list answers."""

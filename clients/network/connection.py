@@ -1,9 +1,5 @@
 """One TCP connection to one broker, with pipelined requests; each response resolves the future of its request.
 
-An asyncio.BufferedProtocol: small responses are read through one buffer and copied out of it. A response that does not
-fit is received into a buffer of its own, which the caller keeps, so fetched batches are never copied here. Responses of
-1 MiB cost 0.25 CPU s/GB this way, 0.5 (uvloop) to 1.0 (asyncio) with streams; small ones cost the same.
-
 The broker answers a connection's requests in order, so a response belongs to the oldest waiting request; its
 correlation id must agree. For the same reason a request without a response in time blocks all later ones: the
 connection is then closed, and every waiting request fails.
@@ -33,17 +29,17 @@ from barnabas.clients.errors import (
     RefusedError,
 )
 from barnabas.clients.network.connection_errors import cannot_connect, copy_of, no_greeting, reason_of
+from barnabas.clients.network.frame_receiver import FrameReceiver
+from barnabas.clients.network.pending_requests import PendingRequest, PendingRequests
 from barnabas.clients.network.throttle import Throttle
 from barnabas.clients.security.settings import PLAINTEXT_SETTINGS, SecuritySettings
 from barnabas.clients.security.tls_context import TlsContextSource, tls_fault
 from barnabas.protocol.errors import DecodeError, ErrorCode
-from barnabas.protocol.framing import SIZE_PREFIX, frame_size
+from barnabas.protocol.framing import SIZE_PREFIX
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.cluster.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.protocol.native import codec
-
-RECEIVE_BUFFER_BYTES = 64 * 1024
-"""Responses up to this size are read through the shared buffer."""
+from barnabas.protocol.native.apis import VERSION
 
 MAX_CORRELATION_ID = (1 << 31) - 1
 
@@ -72,17 +68,6 @@ class ConnectionSettings:
     """Shared by the client's connections; None without TLS."""
 
 
-@dataclass(slots=True)
-class _Waiting:
-    """A request without a response yet. `deadline` is the loop's time."""
-
-    api: ApiKey
-    correlation_id: int
-    deadline: float
-    timeout_ms: int
-    future: asyncio.Future[Any]
-
-
 class Connection(asyncio.BufferedProtocol):
     """Open it with `Connection.open`. Call every method in the event loop's thread."""
 
@@ -99,19 +84,12 @@ class Connection(asyncio.BufferedProtocol):
         self._hello: ApiVersionsResponse | None = None
         self._apis: frozenset[int] = frozenset({ApiKey.API_VERSIONS})
         self._peer_max_frame_bytes = settings.max_frame_bytes
-        self._waiting: deque[_Waiting] = deque()
+        self._pending = PendingRequests(loop, self._give_up)
         self._next_correlation_id = 0
-        self._timer: asyncio.TimerHandle | None = None
-        self._timer_deadline = 0.0
         self._closed_by: ClientError | None = None
         self._gone = loop.create_future()
-        self._buffer = bytearray(RECEIVE_BUFFER_BYTES)
-        self._view = memoryview(self._buffer)
-        self._start = 0  # of the bytes in _buffer that are not parsed yet
-        self._end = 0
-        self._large: memoryview | None = None  # the large frame that is being received, without its size
-        self._large_filled = 0
-        self._held: deque[tuple[_Waiting | None, Frame]] | None = None
+        self._frames = FrameReceiver(settings.max_frame_bytes, self._answer)
+        self._held: deque[tuple[PendingRequest | None, Frame]] | None = None
         """Requests held back during a login, with their frames; None: no login runs."""
         self._is_answered = False
         """Whether the broker has answered a request beyond the greeting."""
@@ -182,7 +160,7 @@ class Connection(asyncio.BufferedProtocol):
         """
         correlation_id, buffers = self._encode(api, request)
         timeout_ms = timeout_ms or self._settings.request_timeout_ms
-        waiting = _Waiting(api, correlation_id, 0.0, timeout_ms, self._loop.create_future())
+        waiting = PendingRequest(api, correlation_id, timeout_ms, self._loop.create_future())
         if self._held is not None:
             self._held.append((waiting, buffers))
         else:
@@ -206,6 +184,7 @@ class Connection(asyncio.BufferedProtocol):
         """Close the socket and fail waiting requests with `reason` (default: ClosedError). Idempotent."""
         if self._closed_by is None:
             self._closed_by = reason or ClosedError(f"the connection to {self.address} was closed by this client")
+        self._frames.stop()
         if self._login_due is not None:
             self._login_due.cancel()
         if self._transport is not None:
@@ -263,61 +242,28 @@ class Connection(asyncio.BufferedProtocol):
             self.on_writable()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Return the buffer for the next bytes: the rest of a large frame, or the free end of the shared buffer."""
-        if self._large is not None:
-            return self._large[self._large_filled :]
-        if self._end == len(self._buffer):
-            remaining = self._end - self._start  # less than a frame, and _parse has seen that the frame fits
-            self._buffer[:remaining] = self._buffer[self._start : self._end]
-            self._start, self._end = 0, remaining
-        return self._view[self._end :]
+        """Return the buffer for the next bytes."""
+        return self._frames.buffer()
 
     def buffer_updated(self, nbytes: int) -> None:
         """Take in `nbytes` received into the last buffer."""
         try:
-            if self._large is not None:
-                self._large_filled += nbytes
-                if self._large_filled == len(self._large):
-                    frame, self._large = self._large, None
-                    self._answer(frame)
-            else:
-                self._end += nbytes
-                self._parse()
+            self._frames.received(nbytes)
         except DecodeError as error:
             self._violation(str(error))
-
-    def _parse(self) -> None:
-        """Take all whole frames out of the shared buffer, and start receiving a large one."""
-        while self._end - self._start >= SIZE_PREFIX and self._closed_by is None:
-            size = frame_size(self._buffer, self._start, self._settings.max_frame_bytes)
-            begin = self._start + SIZE_PREFIX
-            if begin + size <= self._end:
-                self._start = begin + size
-                self._answer(memoryview(bytes(self._view[begin : begin + size])))
-            elif SIZE_PREFIX + size > len(self._buffer):
-                received = self._end - begin
-                self._large = memoryview(bytearray(size))
-                self._large[:received] = self._view[begin : self._end]
-                self._large_filled = received
-                self._start = self._end = 0
-                return
-            else:
-                return
-        if self._start == self._end:
-            self._start = self._end = 0
 
     def _answer(self, frame: memoryview) -> None:
         """Resolve the request that this frame answers."""
         header = codec.read_response(frame)
-        if not self._waiting:
+        if not self._pending:
             raise DecodeError(f"an answer with correlation_id={header.correlation_id}, and no request waits for one")
-        waiting = self._waiting[0]
+        waiting = self._pending.oldest()
         if header.correlation_id != waiting.correlation_id or header.api != waiting.api:
             raise DecodeError(
                 f"an answer to api={header.api} correlation_id={header.correlation_id} where "
                 f"api={int(waiting.api)} correlation_id={waiting.correlation_id} was expected"
             )
-        self._waiting.popleft()
+        self._pending.remove_oldest()
         self._is_answered = self._is_answered or waiting.api is not ApiKey.API_VERSIONS
         if header.throttle_ms > 0:
             self._begin_throttle(header.throttle_ms)
@@ -370,12 +316,9 @@ class Connection(asyncio.BufferedProtocol):
         else:
             self._transport.writelines(buffers)
 
-    def _await(self, waiting: _Waiting) -> None:
+    def _await(self, waiting: PendingRequest) -> None:
         """Expect the answer to a request that was written."""
-        waiting.deadline = max(self._loop.time(), self._throttle.until) + waiting.timeout_ms / 1000
-        self._waiting.append(waiting)
-        if self._timer is None or waiting.deadline < self._timer_deadline:
-            self._arm_timer(waiting.deadline)
+        self._pending.add(waiting, max(self._loop.time(), self._throttle.until))
 
     async def _log_in(self, security: SecuritySettings) -> None:
         """Authenticate, and arrange for the next time if the session has a limit."""
@@ -414,7 +357,7 @@ class Connection(asyncio.BufferedProtocol):
     async def _ask_in_login(self, api: ApiKey, request: Any) -> Any:
         correlation_id, buffers = self._encode(api, request)
         timeout_ms = self._settings.connect_timeout_ms
-        waiting = _Waiting(api, correlation_id, 0.0, timeout_ms, self._loop.create_future())
+        waiting = PendingRequest(api, correlation_id, timeout_ms, self._loop.create_future())
         self._write(buffers)
         self._await(waiting)
         return await waiting.future
@@ -422,8 +365,7 @@ class Connection(asyncio.BufferedProtocol):
     def _begin_throttle(self, throttle_ms: int) -> None:
         """Send nothing for this time; requests that were sent already are not served before either."""
         self._throttle.begin(throttle_ms)
-        for waiting in self._waiting:
-            waiting.deadline = max(waiting.deadline, self._throttle.until + waiting.timeout_ms / 1000)
+        self._pending.postpone(self._throttle.until)
 
     async def _greet(self) -> None:
         """Exchange ApiVersions and keep the APIs that the broker serves."""
@@ -433,7 +375,7 @@ class Connection(asyncio.BufferedProtocol):
         except RefusedError as error:
             raise BrokerConnectionError(f"{self.address} refused the greeting: {error}") from error
         self._apis = frozenset(
-            entry.api for entry in self._hello.apis if entry.min_version <= codec.VERSION <= entry.max_version
+            entry.api for entry in self._hello.apis if entry.min_version <= VERSION <= entry.max_version
         )
         self._peer_max_frame_bytes = self._hello.max_frame_bytes
 
@@ -456,7 +398,7 @@ class Connection(asyncio.BufferedProtocol):
         if not self._is_answered and self._settings.security.mechanism is None:
             check += f", and that its listener requires no login (security.protocol={self._security()})"
         return (
-            f"the connection to {self.address} was lost ({how}) with unanswered requests ({len(self._waiting)}); "
+            f"the connection to {self.address} was lost ({how}) with unanswered requests ({len(self._pending)}); "
             f"check {check}"
         )
 
@@ -464,10 +406,7 @@ class Connection(asyncio.BufferedProtocol):
         return self._settings.security.protocol
 
     def _fail_waiting(self, reason: ClientError) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        waiting_requests, self._waiting = self._waiting, deque()
+        waiting_requests = self._pending.clear()
         if self._held is not None:
             waiting_requests.extend(waiting for waiting, _ in self._held if waiting is not None)
             self._held = deque()
@@ -475,23 +414,11 @@ class Connection(asyncio.BufferedProtocol):
             if not waiting.future.done():
                 waiting.future.set_exception(copy_of(reason))
 
-    def _arm_timer(self, deadline: float) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer_deadline = deadline
-        self._timer = self._loop.call_at(deadline, self._check_deadlines)
-
-    def _check_deadlines(self) -> None:
-        self._timer = None
-        if not self._waiting:
-            return
-        first = min(self._waiting, key=lambda waiting: waiting.deadline)
-        if first.deadline > self._loop.time():
-            self._arm_timer(first.deadline)
-            return
+    def _give_up(self, overdue: PendingRequest) -> None:
+        """Close the connection: a request without an answer blocks all later ones."""
         self.close(
             BrokerTimeoutError(
-                f"{self.address} did not answer {first.api.label} within {first.timeout_ms} ms; "
+                f"{self.address} did not answer {overdue.api.label} within {overdue.timeout_ms} ms; "
                 "the connection is closed, and the request may have been carried out"
             )
         )

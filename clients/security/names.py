@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from barnabas.clients.errors import ClientConfigError
+from barnabas.config.environment import is_reserved, is_service_link, variable_of
 
 _PREFIXES: Final = ("security.", "sasl.", "ssl.")
 _KAFKA_CLIENTS: Final = frozenset({"sasl.oauthbearer.header.urlencode"})
@@ -33,3 +34,18 @@ def ensure_known(names: Iterable[str], served: frozenset[str]) -> None:
             meant = nearest_name(name, served)
             hint = "" if meant is None else f"; did you mean {meant}?"
             raise ClientConfigError(f"{name}: clients have no such property{hint}")
+
+
+def ensure_known_variables(variables: Iterable[str], served: frozenset[str]) -> None:
+    """Raise ClientConfigError for a BARNABAS_ variable of security that is neither a client's nor the broker's."""
+    known = {variable_of(name) for name in served}
+    prefixes = tuple(variable_of(prefix) for prefix in _PREFIXES)
+    for variable in variables:
+        if variable in known or not variable.startswith(prefixes) or is_reserved(variable):
+            continue
+        from barnabas.config.names import nearest_name, property_of_variable
+
+        if property_of_variable(variable) is None and not is_service_link(variable):
+            meant = nearest_name(variable, known)
+            hint = "" if meant is None else f"; did you mean {meant}?"
+            raise ClientConfigError(f"{variable} in the environment: clients have no such property{hint}")

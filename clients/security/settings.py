@@ -13,13 +13,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, Self
 
 from barnabas.clients.errors import ClientConfigError
 from barnabas.clients.security.names import ensure_known
-from barnabas.config.jaas import OAUTHBEARER_MODULE, PLAIN_MODULE, SCRAM_MODULE, JaasEntry, JaasError, parse_jaas
 from barnabas.config.listeners import PLAINTEXT, PROTOCOLS
-from barnabas.config.secret import Secret
+from barnabas.config.properties_file import BadLineError, decode, parse_properties
+from barnabas.config.security.jaas import (
+    OAUTHBEARER_MODULE,
+    PLAIN_MODULE,
+    SCRAM_MODULE,
+    JaasEntry,
+    JaasError,
+    parse_jaas,
+)
+from barnabas.config.security.secret import Secret
+from barnabas.config.tables.tls_properties import STORE_PROPERTIES
 from barnabas.protocol.sasl.oauthbearer import OAUTHBEARER
 from barnabas.protocol.sasl.plain import PLAIN
 from barnabas.protocol.sasl.scram_keys import SCRAM_MECHANISMS
@@ -50,16 +60,7 @@ NAMES: Final = frozenset(
         "ssl.enabled.protocols",
         "ssl.cipher.suites",
         "ssl.endpoint.identification.algorithm",
-        "ssl.keystore.type",
-        "ssl.keystore.location",
-        "ssl.keystore.password",
-        "ssl.key.password",
-        "ssl.keystore.key",
-        "ssl.keystore.certificate.chain",
-        "ssl.truststore.type",
-        "ssl.truststore.location",
-        "ssl.truststore.password",
-        "ssl.truststore.certificates",
+        *STORE_PROPERTIES,
     }
 )
 """The properties that `from_properties` reads."""
@@ -124,6 +125,24 @@ class SecuritySettings:
                 f"sasl.mechanism={mechanism}{reason} is not supported; the mechanisms are {', '.join(MECHANISMS)}"
             )
         return cls(tls=tls, mechanism=mechanism, login=_login(properties, mechanism))
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> Self:
+        """Read the file of properties that Kafka's tools take as `--command-config`, with its config providers.
+
+        Raises OSError, and ClientConfigError as `from_properties`, also for a line that is not a property and for a
+        reference without a value.
+        """
+        try:
+            entries = parse_properties(decode(Path(path).read_bytes()))
+        except BadLineError as error:
+            raise ClientConfigError(f"{path}, line {error.line}: {error}") from None
+        properties = {entry.key: entry.value for entry in entries}
+        if "config.providers" in properties:
+            from barnabas.clients.security.references import resolved
+
+            properties = resolved(properties, NAMES, str(path))
+        return cls.from_properties(properties)
 
 
 PLAINTEXT_SETTINGS: Final = SecuritySettings()

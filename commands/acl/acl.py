@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from barnabas.commands.acl.selection import OPERATIONS, pattern_option, resource_options
+from barnabas.commands.acl.selection import filter_options, operations_option, pattern_option, resource_options
 from barnabas.commands.lazy_group import LazyCommand, LazyGroup
-from barnabas.commands.options import bootstrap_option, json_option, timeout_option
-from barnabas.commands.stopped_broker import Directories, directory_options
+from barnabas.commands.options import json_option
+from barnabas.commands.target import Target, target_options
 
 if TYPE_CHECKING:
     from barnabas.protocol.messages.security.acls import Acl, AclFilter
 
-_PERMISSIONS = ("allow", "deny")
+_NONE_SELECTED = "no rule is selected"
 
 _HERE = "barnabas.commands.acl"
 
@@ -33,7 +32,8 @@ def acl() -> None:
     """Add, list, explain and delete access rules (ACLs).
 
     They decide where the broker has authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer. The
-    commands work with Apache Kafka, too.
+    commands work with Apache Kafka, too. With --log-dir or --config they read or change the directories of a stopped
+    broker.
     """
 
 
@@ -43,21 +43,14 @@ def acl() -> None:
 )
 @resource_options
 @pattern_option(default="literal", filters=False)
-@click.option(
-    "--operation",
-    "operations",
-    type=click.Choice(OPERATIONS, case_sensitive=False),
-    multiple=True,
-    help="Repeatable.",
-)
+@operations_option
 @click.option("--producer", is_flag=True, help="What a producer needs on the topics and transactional ids.")
 @click.option("--consumer", is_flag=True, help="What a consumer needs on the topics and groups.")
 @click.option(
     "--host", "hosts", multiple=True, default=["*"], show_default=True, metavar="IP", help="Client address. Repeatable."
 )
 @click.option("--deny", is_flag=True, help="Deny instead of allow. A denial beats every permission.")
-@bootstrap_option
-@timeout_option
+@target_options
 def add(
     principals: tuple[str, ...],
     cluster: bool,
@@ -67,17 +60,18 @@ def add(
     consumer: bool,
     hosts: tuple[str, ...],
     deny: bool,
-    bootstrap: str,
-    timeout_s: float,
+    target: Target,
     **names: tuple[str, ...],
 ) -> None:
     """Allow, or deny, operations on resources.
 
     Reading, writing, deleting and altering imply describing. A rule that exists already is a success.
     """
+    from barnabas.broker.metadata.security.acls import plan_create_acls
     from barnabas.commands.acl.selection import acls_to_add, named_resources
-    from barnabas.commands.kafka_session import ask, ensure_answered
+    from barnabas.commands.kafka_session import ensure_answered
     from barnabas.commands.output import print_line
+    from barnabas.commands.target import Change
     from barnabas.protocol.kafka.security_requests import create_acls_call
 
     resources = named_resources(cluster, **names)
@@ -91,53 +85,23 @@ def add(
         producer=producer,
         consumer=consumer,
     )
-    (results,) = ask(bootstrap, timeout_s, create_acls_call(acls))
+    (results,) = target.change([Change(create_acls_call(acls), lambda image: plan_create_acls(image, acls))])
     for created, result in zip(acls, results, strict=True):
         ensure_answered(result.error, result.message)
         print_line(str(created))
 
 
 @click.command()
-@click.option("--principal", "principals", multiple=True, metavar="User:NAME", help="Repeatable.")
-@resource_options
-@pattern_option(default="any", filters=True)
-@click.option(
-    "--operation",
-    "operations",
-    type=click.Choice(OPERATIONS, case_sensitive=False),
-    multiple=True,
-    help="Repeatable.",
-)
-@click.option("--host", "hosts", multiple=True, metavar="IP", help="Repeatable.")
-@click.option("--permission", type=click.Choice(_PERMISSIONS, case_sensitive=False))
+@filter_options(pattern="any")
 @json_option
-@directory_options
-@bootstrap_option
-@timeout_option
-def list_(
-    principals: tuple[str, ...],
-    cluster: bool,
-    pattern: str,
-    operations: tuple[str, ...],
-    hosts: tuple[str, ...],
-    permission: str | None,
-    as_json: bool,
-    log_dirs: tuple[Path, ...],
-    config_file: Path | None,
-    bootstrap: str,
-    timeout_s: float,
-    **names: tuple[str, ...],
-) -> None:
+@target_options
+def list_(as_json: bool, target: Target, **selection: Any) -> None:
     """List the rules that all options select; an option that is repeated selects any of its values."""
     from barnabas.commands.acl.rows import COLUMNS, acl_json, acl_row
-    from barnabas.commands.acl.selection import filters_of, named_resources
+    from barnabas.commands.acl.selection import filters_of
     from barnabas.commands.output import print_json, print_table
 
-    resources = named_resources(cluster, **names)
-    filters = filters_of(
-        resources, principals=principals, hosts=hosts, operations=operations, pattern=pattern, permission=permission
-    )
-    found = selected_acls(filters, Directories(log_dirs, config_file), bootstrap, timeout_s)
+    found = selected_acls(filters_of(**selection), target)
     if as_json:
         print_json([acl_json(each) for each in found])
         return
@@ -145,79 +109,56 @@ def list_(
 
 
 @click.command()
-@click.option("--principal", "principals", multiple=True, metavar="User:NAME", help="Repeatable.")
-@resource_options
-@pattern_option(default="literal", filters=True)
-@click.option(
-    "--operation",
-    "operations",
-    type=click.Choice(OPERATIONS, case_sensitive=False),
-    multiple=True,
-    help="Repeatable.",
-)
-@click.option("--host", "hosts", multiple=True, metavar="IP", help="Repeatable.")
-@click.option("--permission", type=click.Choice(_PERMISSIONS, case_sensitive=False))
+@filter_options(pattern="literal")
 @click.option("--all", "every", is_flag=True, help="Without another option: delete every rule.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation (only a terminal is asked, never a script).")
-@bootstrap_option
-@timeout_option
-def delete(
-    principals: tuple[str, ...],
-    cluster: bool,
-    pattern: str,
-    operations: tuple[str, ...],
-    hosts: tuple[str, ...],
-    permission: str | None,
-    every: bool,
-    yes: bool,
-    bootstrap: str,
-    timeout_s: float,
-    **names: tuple[str, ...],
-) -> None:
+@target_options
+def delete(every: bool, yes: bool, target: Target, **selection: Any) -> None:
     """Delete the rules that all options select, and print them."""
     import sys
 
-    from barnabas.commands.acl.selection import filters_of, named_resources
+    from barnabas.broker.metadata.security.acls import plan_delete_acls
+    from barnabas.commands.acl.selection import filters_of
     from barnabas.commands.exit_codes import ExitCode
     from barnabas.commands.failures import CommandFailure
-    from barnabas.commands.kafka_session import ask, ensure_answered
+    from barnabas.commands.kafka_session import ensure_answered
     from barnabas.commands.output import counted, print_line
+    from barnabas.commands.target import Change
     from barnabas.protocol.kafka.security_requests import delete_acls_call
     from barnabas.protocol.messages.security.acls import AclFilter
 
-    resources = named_resources(cluster, **names)
-    filters = filters_of(
-        resources, principals=principals, hosts=hosts, operations=operations, pattern=pattern, permission=permission
-    )
+    filters = filters_of(**selection)
     if filters == [AclFilter()] and not every:
         raise CommandFailure("name a resource, a principal, an operation or a host; or give --all", ExitCode.USAGE)
     if not yes and sys.stdin.isatty() and sys.stdout.isatty():
-        found = selected_acls(filters, Directories((), None), bootstrap, timeout_s)
+        found = selected_acls(filters, target)
         for each in found:
             print_line(str(each))
         if not found or not click.confirm(f"Delete {counted(len(found), 'rule')}?"):
             return
-    (results,) = ask(bootstrap, timeout_s, delete_acls_call(filters))
+    if target.directories and not selected_acls(filters, target):  # a change would create missing directories
+        raise CommandFailure(_NONE_SELECTED)
+    change = Change(delete_acls_call(filters), lambda image: plan_delete_acls(image, filters))
+    (results,) = target.change([change])
     for result in results:
         ensure_answered(result.error, result.message)
     deleted = dict.fromkeys(each for result in results for each in result.deleted)
     for each in deleted:
         print_line(f"deleted: {each}")
     if not deleted:
-        raise CommandFailure("no rule is selected")
+        raise CommandFailure(_NONE_SELECTED)
 
 
-def selected_acls(filters: list[AclFilter], directories: Directories, bootstrap: str, timeout_s: float) -> list[Acl]:
+def selected_acls(filters: list[AclFilter], target: Target) -> list[Acl]:
     """Return the ACLs that any filter selects, sorted. Raises BrokerError, CommandFailure, OSError."""
-    from barnabas.commands.kafka_session import ask, ensure_answered
-    from barnabas.commands.stopped_broker import stored_image
+    from barnabas.commands.kafka_session import ensure_answered
     from barnabas.protocol.kafka.security_requests import describe_acls_call
 
-    if directories:
-        stored = stored_image(directories).security.acls.values()
+    if target.directories:
+        stored = target.stored().security.acls.values()
         return sorted({each for each in stored if any(selected.matches(each) for selected in filters)})
     found: set[Acl] = set()
-    for answer in ask(bootstrap, timeout_s, *map(describe_acls_call, filters)):
+    for answer in target.ask(*map(describe_acls_call, filters)):
         ensure_answered(answer.error, answer.message)
         found.update(answer.acls)
     return sorted(found)

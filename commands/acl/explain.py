@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import click
 
 from barnabas.commands.acl.selection import OPERATIONS, resource_options
-from barnabas.commands.options import bootstrap_option, json_option, timeout_option
-from barnabas.commands.stopped_broker import Directories, directory_options
+from barnabas.commands.options import json_option
+from barnabas.commands.target import Target, target_options
 
 if TYPE_CHECKING:
     from barnabas.broker.authorization.explain import Explanation
@@ -23,25 +21,21 @@ if TYPE_CHECKING:
 @resource_options
 @click.option("--host", default="127.0.0.1", show_default=True, metavar="IP", help="The client's address.")
 @json_option
-@directory_options
-@bootstrap_option
-@timeout_option
+@target_options
 def explain(
     principal: str,
     operation: str,
     cluster: bool,
     host: str,
     as_json: bool,
-    log_dirs: tuple[Path, ...],
-    config_file: Path | None,
-    bootstrap: str,
-    timeout_s: float,
+    target: Target,
     **names: tuple[str, ...],
 ) -> None:
     """Show whether a principal may do something, by which rule, and what the other rules of the resource do.
 
-    Rules come from a running broker or, with --log-dir or --config, from the directories of a stopped one. Only with
-    --config are super.users and allow.everyone.if.no.acl.found known.
+    Rules come from a running broker or, with --log-dir or --config, from the directories of a stopped one. The
+    properties super.users and allow.everyone.if.no.acl.found come from --config or from the running broker, where the
+    client needs DESCRIBE_CONFIGS on the cluster. Apache Kafka does not show them.
     """
     from barnabas.broker.authorization.decisions import DEFAULT_ALLOW, DEFAULT_DENY
     from barnabas.broker.authorization.explain import explain as explain_action
@@ -50,6 +44,7 @@ def explain(
     from barnabas.commands.acl.acl import selected_acls
     from barnabas.commands.acl.rows import COLUMNS, acl_json, acl_row
     from barnabas.commands.acl.selection import ensure_principals, named_resources, parse_operation
+    from barnabas.commands.acl.settings import authorizer_settings
     from barnabas.commands.exit_codes import ExitCode
     from barnabas.commands.failures import CommandFailure
     from barnabas.commands.output import print_json, print_line, print_table
@@ -66,8 +61,8 @@ def explain(
         raise CommandFailure("name one operation: a client never asks for all of them", ExitCode.USAGE)
     action = Action(principal, host, code, kind, name)
     matching = AclFilter(kind, name, PatternType.MATCH)
-    acls = selected_acls([matching], Directories(log_dirs, config_file), bootstrap, timeout_s)
-    settings = _settings(config_file)
+    acls = selected_acls([matching], target)
+    settings = authorizer_settings(target)
     found = explain_action(
         AclIndex(acls),
         action,
@@ -91,40 +86,11 @@ def explain(
         print_table((*COLUMNS, "effect"), [[*acl_row(each.acl), each.effect] for each in found.considered])
     if not settings.are_known:
         print_line(
-            "super.users and allow.everyone.if.no.acl.found are not known, and taken as empty and false; "
-            "`barnabas config describe --broker ID super.users` shows them"
+            "super.users and allow.everyone.if.no.acl.found are not known, and taken as empty and false: "
+            f"{settings.unknown_because}"
         )
     elif not settings.is_authorizing:
         print_line("authorizer.class.name is empty: this broker allows everything")
-
-
-class _Settings(NamedTuple):
-    """The properties that decide where no ACL does."""
-
-    super_users: frozenset[str] = frozenset()
-    allows_without_acl: bool = False
-    is_authorizing: bool = True
-    are_known: bool = False
-
-
-def _settings(config_file: Path | None) -> _Settings:
-    """Read the properties of a server.properties. Raises CommandFailure."""
-    if config_file is None:
-        return _Settings()
-    from barnabas.commands.failures import CommandFailure
-    from barnabas.config.loader import ConfigError, load
-
-    try:
-        config = load(config_file=config_file, environ=os.environ)
-    except ConfigError as error:
-        raise CommandFailure(str(error)) from error
-    users = (config.get_str("super.users") or "").split(";")
-    return _Settings(
-        frozenset(each.strip() for each in users if each.strip()),
-        config.get_bool("allow.everyone.if.no.acl.found"),
-        bool(config.get_str("authorizer.class.name")),
-        True,
-    )
 
 
 def _sentence(action: Action, found: Explanation, *, are_settings_known: bool) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import product
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 import click
 
@@ -25,6 +25,7 @@ from barnabas.protocol.messages.security.resources import (
 Command = TypeVar("Command", bound=Callable[..., object])
 
 OPERATIONS: Final = tuple(each.name.lower().replace("_", "-") for each in Operation if each > Operation.ANY)
+_PERMISSIONS: Final = ("allow", "deny")
 _PATTERNS: Final = ("literal", "prefixed")
 _FILTER_PATTERNS: Final = (*_PATTERNS, "any", "match")
 _NAMED: Final = {
@@ -72,6 +73,33 @@ def pattern_option(*, default: str, filters: bool) -> Callable[[Command], Comman
     return click.option(
         "--pattern", type=click.Choice(choices, case_sensitive=False), default=default, show_default=True, help=text
     )
+
+
+operations_option: Final = click.option(
+    "--operation",
+    "operations",
+    type=click.Choice(OPERATIONS, case_sensitive=False),
+    multiple=True,
+    help="Repeatable.",
+)
+
+
+def filter_options(*, pattern: str) -> Callable[[Command], Command]:
+    """Options that select rules, which are the arguments of `filters_of`; `pattern` is the default of `--pattern`."""
+
+    def decorated(command: Command) -> Command:
+        for option in (
+            click.option("--permission", type=click.Choice(_PERMISSIONS, case_sensitive=False)),
+            click.option("--host", "hosts", multiple=True, metavar="IP", help="Repeatable."),
+            operations_option,
+            pattern_option(default=pattern, filters=True),
+            resource_options,
+            click.option("--principal", "principals", multiple=True, metavar="User:NAME", help="Repeatable."),
+        ):
+            command = option(command)
+        return command
+
+    return decorated
 
 
 def named_resources(cluster: bool, **names: tuple[str, ...]) -> list[Resource]:
@@ -135,20 +163,21 @@ def acls_to_add(
 
 
 def filters_of(
-    resources: list[Resource],
     *,
     principals: tuple[str, ...],
     hosts: tuple[str, ...],
     operations: tuple[str, ...],
     pattern: str,
     permission: str | None,
+    cluster: bool,
+    **names: tuple[str, ...],
 ) -> list[AclFilter]:
-    """Return the filters that the options mean; without any option, one that selects everything.
+    """Return the filters that `filter_options` mean; without any option, one that selects everything.
 
     Raises CommandFailure.
     """
     ensure_principals(principals)
-    kinds: list[Any] = resources or [Resource(ResourceType.ANY, None)]
+    resources = named_resources(cluster, **names) or [Resource(ResourceType.ANY, None)]
     codes = [*map(parse_operation, operations)] or [Operation.ANY]
     allowed = Permission.ANY if permission is None else Permission[permission.upper()]
     return [
@@ -161,7 +190,7 @@ def filters_of(
             code,
             allowed,
         )
-        for resource, who, host, code in product(kinds, principals or (None,), hosts or (None,), codes)
+        for resource, who, host, code in product(resources, principals or (None,), hosts or (None,), codes)
     ]
 
 

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
 from barnabas.clients.security.settings import Password, SecuritySettings
 from barnabas.commands.doctor.report import Report
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.kafka.client_requests import AccessView, TopicAccess
+from barnabas.protocol.kafka.group_access_requests import GroupAccess
 from barnabas.protocol.messages.authorized_operations import OPERATIONS
 from barnabas.protocol.messages.security.resources import Operation, ResourceType
+
+_OF_ANOTHER_BROKER = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
+
+
+class Resources(NamedTuple):
+    """Names of the topics and groups that the client uses."""
+
+    topics: Sequence[str] = ()
+    groups: Sequence[str] = ()
 
 
 def report_access(report: Report, view: AccessView | None, security: SecuritySettings) -> None:
@@ -22,12 +35,10 @@ def report_access(report: Report, view: AccessView | None, security: SecuritySet
 
 
 def _report_topic(report: Report, topic: TopicAccess, security: SecuritySettings) -> None:
+    remedy = _remedy(f"--topic {topic.name} --operation read (or write)", security)
     if topic.error is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
         report.operations["topics"][topic.name] = []
-        report.add_problem(
-            f"this client may not describe the topic {topic.name} (TOPIC_AUTHORIZATION_FAILED)."
-            f"{_remedy(topic, security)}"
-        )
+        report.add_problem(f"this client may not describe the topic {topic.name} (TOPIC_AUTHORIZATION_FAILED).{remedy}")
         return
     if topic.error is not ErrorCode.NONE:
         report.add_problem(f"the topic {topic.name} cannot be used ({topic.error.name}).")
@@ -36,15 +47,40 @@ def _report_topic(report: Report, topic: TopicAccess, security: SecuritySettings
     report.operations["topics"][topic.name] = names
     report.steps.append(f"operations on the topic {topic.name}: {', '.join(names)}")
     if not {Operation.READ.name, Operation.WRITE.name} & set(names):
-        report.add_problem(f"this client may neither read nor write the topic {topic.name}.{_remedy(topic, security)}")
+        report.add_problem(f"this client may neither read nor write the topic {topic.name}.{remedy}")
 
 
-def _remedy(topic: TopicAccess, security: SecuritySettings) -> str:
+def report_group_access(report: Report, groups: Iterable[GroupAccess], security: SecuritySettings) -> None:
+    """Add the authorized operations on groups to the report; a group that the client cannot join is a problem."""
+    for group in groups:
+        _report_group(report, group, security)
+
+
+def _report_group(report: Report, group: GroupAccess, security: SecuritySettings) -> None:
+    if group.error in _OF_ANOTHER_BROKER:
+        report.steps.append(f"group {group.name}: another broker coordinates it, and was not asked for its operations")
+        return
+    found = report.operations.setdefault("groups", {})
+    remedy = _remedy(f"--group {group.name} --operation read", security)
+    if group.error is ErrorCode.GROUP_AUTHORIZATION_FAILED:
+        found[group.name] = []
+        report.add_problem(f"this client may not describe the group {group.name} (GROUP_AUTHORIZATION_FAILED).{remedy}")
+        return
+    if group.error is not ErrorCode.NONE:
+        report.add_problem(f"the group {group.name} cannot be used ({group.error.name}).")
+        return
+    names = found[group.name] = _names(ResourceType.GROUP, group.operations)
+    report.steps.append(f"operations on the group {group.name}: {', '.join(names)}")
+    if Operation.READ.name not in names:
+        report.add_problem(f"this client may not join the group {group.name} or commit its offsets.{remedy}")
+
+
+def _remedy(resource: str, security: SecuritySettings) -> str:
     user = "NAME"
     if isinstance(security.login, Password) and not security.login.is_token:
         user = security.login.user
     return (
-        f" Add an ACL: barnabas acl add --principal User:{user} --topic {topic.name} --operation read (or write);"
+        f" Add an ACL: barnabas acl add --principal User:{user} {resource};"
         " `barnabas acl explain` shows which rule decides."
     )
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import ipaddress
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from barnabas.clients.addresses import Address, parse_bootstrap
 from barnabas.clients.security.settings import SecuritySettings
 from barnabas.clients.security.tls_context import create_context
-from barnabas.commands.doctor.access import report_access
+from barnabas.commands.doctor.access import Resources, report_access, report_group_access
 from barnabas.commands.doctor.connecting import ConnectionSettings
 from barnabas.commands.doctor.conversation import KAFKA, NATIVE, Conversation, Hello
 from barnabas.commands.doctor.login import agree_on_mechanism, log_in
@@ -30,7 +30,7 @@ _SPOKEN = {KAFKA: "Kafka's protocol", NATIVE: "the native protocol alone: Kafka'
 _NEEDED = (ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.LIST_OFFSETS, ApiKey.METADATA)
 
 
-def examine(bootstrap: str, timeout_s: float, security: SecuritySettings, topics: Sequence[str]) -> Report:
+def examine(bootstrap: str, timeout_s: float, security: SecuritySettings, resources: Resources) -> Report:
     """Try the addresses of `bootstrap` in order, then every broker in the metadata of the first one that answers.
 
     Raises ClientConfigError for a key or trust store that cannot be used.
@@ -39,13 +39,13 @@ def examine(bootstrap: str, timeout_s: float, security: SecuritySettings, topics
     settings = ConnectionSettings(security, context, timeout_s)
     report = Report(bootstrap, security.protocol)
     for address in parse_bootstrap(bootstrap):
-        _examine_bootstrap(report, address, settings, topics)
+        _examine_bootstrap(report, address, settings, resources)
         if report.is_connected:
             break
     return report
 
 
-def _examine_bootstrap(report: Report, address: Address, settings: ConnectionSettings, topics: Sequence[str]) -> None:
+def _examine_bootstrap(report: Report, address: Address, settings: ConnectionSettings, resources: Resources) -> None:
     with _reporting(report, f"a client begins at {address}"):
         report.step = Step.LOOK_UP
         host_addresses = _look_up(address)
@@ -66,7 +66,8 @@ def _examine_bootstrap(report: Report, address: Address, settings: ConnectionSet
             if not view.brokers:
                 report.add_problem(f"{address} names no broker in its metadata: a client has nowhere to go.")
             report.step = Step.AUTHORIZATION
-            report_access(report, conversation.access(hello, topics), settings.security)
+            report_access(report, conversation.access(hello, resources.topics), settings.security)
+            report_group_access(report, conversation.group_access(hello, resources.groups), settings.security)
         for broker in view.brokers:
             _examine_broker(report, broker, peer, settings)
 

@@ -26,6 +26,12 @@ from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.framing import SIZE_PREFIX
 from barnabas.protocol.kafka import client_requests
 from barnabas.protocol.kafka.client_requests import OPERATIONS_VERSION, AccessView, ClusterView
+from barnabas.protocol.kafka.group_access_requests import (
+    GROUPS_VERSION,
+    GroupAccess,
+    group_access_answer,
+    group_access_request,
+)
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.cluster.api_versions import ApiVersionsRequest
 from barnabas.protocol.messages.security.sasl import (
@@ -138,6 +144,14 @@ class Conversation:
             return None
         answer = self._ask(client_requests.access_request(self._next_id(), CLIENT_ID, topics))
         return client_requests.access_answer(self._correlation_id, answer)
+
+    def group_access(self, hello: Hello, groups: Sequence[str]) -> list[GroupAccess]:
+        """Request the authorized operations on groups; empty if the broker is too old for that."""
+        low, high = hello.versions.get(ApiKey.DESCRIBE_GROUPS, (1, 0))
+        if not groups or self._dialect == NATIVE or not low <= GROUPS_VERSION <= high:
+            return []
+        answer = self._ask(group_access_request(self._next_id(), CLIENT_ID, groups))
+        return group_access_answer(self._correlation_id, answer)
 
     def __enter__(self) -> Self:
         return self

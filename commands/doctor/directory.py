@@ -16,6 +16,7 @@ from barnabas.broker.metadata.directories.report import (
 )
 from barnabas.broker.storage.inspection.transaction_decisions import Decision
 from barnabas.commands.doctor.directory_survey import Survey, survey
+from barnabas.commands.doctor.mirrors import mirror_sentences, mirrors_json
 from barnabas.commands.failures import CommandFailure
 from barnabas.commands.output import counted, print_line, print_table
 from barnabas.protocol.uuids import uuid_text
@@ -92,6 +93,7 @@ class DirectoryDoctor:
                 "delegation_tokens": report.security.delegation_tokens,
                 "quotas": report.security.quotas,
             },
+            "mirrors": mirrors_json(report.image),
             "programs": {
                 program: {
                     "can_open": not report.stopping(program),
@@ -180,6 +182,8 @@ class DirectoryDoctor:
                 f"\nopen transaction: {each.topic_partition} from offset {each.first_offset}, producer "
                 f"{each.producer_id}, epoch {each.producer_epoch}: read_committed consumers stop before it; {remedy}"
             )
+        for sentence in mirror_sentences(self.report.image):
+            print_line(f"\n{sentence}")
         counts = (
             (security.users, "SCRAM credential"),
             (security.acls, "ACL"),

@@ -39,21 +39,24 @@ def doctor() -> None:
     help="Limit for each connection attempt and each answer.",
 )
 @click.option("--topic", "topics", multiple=True, metavar="NAME", help="A topic that this client uses. Repeatable.")
+@click.option("--group", "groups", multiple=True, metavar="ID", help="A group that this client joins. Repeatable.")
 @command_config_option
-def client(bootstrap: str, as_json: bool, timeout_s: float, topics: tuple[str, ...]) -> int:
+def client(bootstrap: str, as_json: bool, timeout_s: float, topics: tuple[str, ...], groups: tuple[str, ...]) -> int:
     """Connect to HOST:PORT as a client on this machine would, and report each problem.
 
     The steps are name resolution, TCP, TLS, ApiVersions, SASL handshake and login, Metadata, and the operations that
-    the broker authorizes (with --topic also on topics). TLS and SASL need --command-config. Without SASL, a broker that
-    does not answer Kafka's protocol is tried by the native one. Then every address that the brokers advertise is tried
-    in the same way: a client starts at HOST:PORT and continues at those. Works with any Kafka broker.
+    the broker authorizes (with --topic and --group also on topics and groups). TLS and SASL need --command-config.
+    Without SASL, a broker that does not answer Kafka's protocol is tried by the native one. Then every address that the
+    brokers advertise is tried in the same way: a client starts at HOST:PORT and continues at those. Works with any
+    Kafka broker.
 
     The exit code is 0 without a problem, 1 with one, 3 if HOST:PORT cannot be reached.
     """
+    from barnabas.commands.doctor.access import Resources
     from barnabas.commands.doctor.client import examine
     from barnabas.commands.output import print_json, print_line
 
-    report = examine(bootstrap, timeout_s, client_security(), topics)
+    report = examine(bootstrap, timeout_s, client_security(), Resources(topics, groups))
     if as_json:
         print_json(report.as_json())
     else:

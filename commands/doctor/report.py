@@ -19,7 +19,7 @@ class Report:
     cluster_id: str | None = None
     brokers: list[dict[str, Any]] = field(default_factory=list)
     operations: dict[str, Any] = field(default_factory=dict)
-    """Authorized operations on the `cluster` and by topic; empty if the broker does not report them."""
+    """Authorized operations on the `cluster`, by topic and by group; empty if the broker does not report them."""
     steps: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     step: Step = Step.LOOK_UP

@@ -13,6 +13,7 @@ from barnabas.broker.metadata.directories.examine import examine
 from barnabas.broker.metadata.directories.report import DirectoryReport, Problem, kafka
 from barnabas.broker.storage.files.durable_files import write_durably
 from barnabas.commands.doctor.directory_survey import Survey, survey
+from barnabas.commands.doctor.mirrors import handover_notes
 from barnabas.commands.failures import CommandFailure
 from barnabas.commands.handover.mending import mend, plan_mending
 from barnabas.commands.handover.properties import Listening, file_text, fitted, server_properties
@@ -106,6 +107,7 @@ class Handover:
                 f"{counted(len(hanging), 'open transaction')} without a coordinator: `barnabas log abort-transaction` "
                 "or kafka-transactions ends them"
             )
+        notes += handover_notes(self._report.image)
         if self._secure is not None:
             notes += self._secure.notes
         elif self._report.security.guards:

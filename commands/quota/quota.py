@@ -9,7 +9,8 @@ import click
 
 from barnabas.commands.exit_codes import ExitCode
 from barnabas.commands.failures import CommandFailure
-from barnabas.commands.options import bootstrap_option, json_option, timeout_option
+from barnabas.commands.options import json_option
+from barnabas.commands.target import Target, target_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -51,20 +52,15 @@ def quota() -> None:
     """Set, list and delete limits of users, client ids and addresses.
 
     A user and a client together limit that client of that user. The commands work with Apache Kafka, too.
+    With --log-dir or --config they read or change the directories of a stopped broker.
     """
 
 
 @quota.command(name="set")
 @click.argument("limits", metavar="KEY=VALUE...", nargs=-1, required=True)
 @entity_options
-@bootstrap_option
-@timeout_option
-def set_(
-    limits: tuple[str, ...],
-    bootstrap: str,
-    timeout_s: float,
-    **named: Any,
-) -> None:
+@target_options
+def set_(limits: tuple[str, ...], target: Target, **named: Any) -> None:
     """Set limits.
 
     producer_byte_rate and consumer_byte_rate are bytes per second, request_percentage is percent of the broker's time,
@@ -77,21 +73,15 @@ def set_(
     entity = _entity(named)
     ops = [QuotaOp(key, value) for key, value in map(_limit, limits)]
     _ensure_limits_of(entity, (op.key for op in ops))
-    _alter(entity, ops, bootstrap, timeout_s)
+    _alter(entity, ops, target)
     print_line(f"{_text(entity)}: {', '.join(limits)}")
 
 
 @quota.command()
 @click.argument("keys", metavar="KEY...", nargs=-1, required=True)
 @entity_options
-@bootstrap_option
-@timeout_option
-def delete(
-    keys: tuple[str, ...],
-    bootstrap: str,
-    timeout_s: float,
-    **named: Any,
-) -> None:
+@target_options
+def delete(keys: tuple[str, ...], target: Target, **named: Any) -> None:
     """Delete limits. If one of them is not set, none is deleted."""
     from barnabas.commands.output import print_line
     from barnabas.protocol.messages.security.client_quotas import QuotaOp
@@ -99,29 +89,23 @@ def delete(
     for key in keys:
         _ensure_key(key)
     entity = _entity(named)
-    present = _limits_of(entity, bootstrap, timeout_s)
+    present = _limits_of(entity, target)
     absent = [key for key in keys if key not in present]
     if absent:
         raise CommandFailure(f"{_text(entity)}: {', '.join(absent)} not set; nothing was deleted")
-    _alter(entity, [QuotaOp(key, 0.0, remove=True) for key in keys], bootstrap, timeout_s)
+    _alter(entity, [QuotaOp(key, 0.0, remove=True) for key in keys], target)
     print_line(f"{_text(entity)}: no {', '.join(keys)}")
 
 
 @quota.command(name="list")
 @entity_options
 @json_option
-@bootstrap_option
-@timeout_option
-def list_(
-    as_json: bool,
-    bootstrap: str,
-    timeout_s: float,
-    **named: Any,
-) -> None:
+@target_options
+def list_(as_json: bool, target: Target, **named: Any) -> None:
     """List limits, by default of everything."""
     from barnabas.commands.output import print_json, print_table
 
-    entries = _described(_parts(named), bootstrap, timeout_s)
+    entries = _described(_parts(named), target)
     if as_json:
         print_json([{"entity": dict(entry.entity), "limits": entry.values} for entry in entries])
         return
@@ -179,30 +163,46 @@ def _ensure_limits_of(entity: Iterable[EntityPart], keys: Iterable[str]) -> None
             raise CommandFailure(f"{key} is a limit of {owner}", ExitCode.USAGE)
 
 
-def _described(parts: Sequence[EntityPart], bootstrap: str, timeout_s: float) -> Sequence[QuotaEntry]:
+def _described(parts: Sequence[EntityPart], target: Target) -> Sequence[QuotaEntry]:
     """Return the limits of every entity that contains these parts."""
-    from barnabas.commands.kafka_session import ask, ensure_answered
+    from barnabas.commands.kafka_session import ensure_answered
     from barnabas.protocol.kafka.security_requests import describe_quotas_call
-    from barnabas.protocol.messages.cluster.describe_client_quotas import MATCH_DEFAULT, MATCH_EXACT, QuotaFilter
+    from barnabas.protocol.messages.cluster.describe_client_quotas import (
+        MATCH_DEFAULT,
+        MATCH_EXACT,
+        QuotaEntry,
+        QuotaFilter,
+    )
 
+    if target.directories:
+        stored = target.stored().security.quotas.items()
+        return [QuotaEntry(dict(entity), dict(values)) for entity, values in stored if {*parts} <= {*entity}]
     filters = [QuotaFilter(kind, MATCH_DEFAULT if name is None else MATCH_EXACT, name) for kind, name in parts]
-    (answer,) = ask(bootstrap, timeout_s, describe_quotas_call(filters))
+    (answer,) = target.ask(describe_quotas_call(filters))
     ensure_answered(answer.error, answer.message)
     entries: Sequence[QuotaEntry] = answer.entries
     return entries
 
 
-def _limits_of(entity: Sequence[EntityPart], bootstrap: str, timeout_s: float) -> set[str]:
+def _limits_of(entity: Sequence[EntityPart], target: Target) -> set[str]:
     """Return the keys of the limits of exactly this entity."""
-    entries = _described(entity, bootstrap, timeout_s)
+    entries = _described(entity, target)
     return {key for entry in entries if dict(entry.entity) == dict(entity) for key in entry.values}
 
 
-def _alter(entity: Sequence[EntityPart], ops: Sequence[QuotaOp], bootstrap: str, timeout_s: float) -> None:
-    from barnabas.commands.kafka_session import ask, ensure_answered
+def _alter(entity: Sequence[EntityPart], ops: Sequence[QuotaOp], target: Target) -> None:
+    from barnabas.broker.metadata.security.hosts import is_resolvable
+    from barnabas.broker.metadata.security.quotas import plan_alter_quotas
+    from barnabas.commands.kafka_session import ensure_answered
+    from barnabas.commands.target import Change
     from barnabas.protocol.kafka.security_requests import alter_quotas_call
+    from barnabas.protocol.messages.security.client_quotas import QuotaAlteration
 
-    (results,) = ask(bootstrap, timeout_s, alter_quotas_call(entity, ops))
+    altered = [QuotaAlteration(tuple(entity), tuple(ops))]
+    change = Change(
+        alter_quotas_call(entity, ops), lambda image: plan_alter_quotas(image, altered, resolves=is_resolvable)
+    )
+    (results,) = target.change([change])
     for result in results:
         ensure_answered(result.error, result.message)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from barnabas.config.jaas import SCRAM_MODULE, password_entry
+from barnabas.config.security.jaas import SCRAM_MODULE, password_entry
 from barnabas.config.tables.security_properties import STANDARD_AUTHORIZER
 
 MECHANISM = "SCRAM-SHA-512"

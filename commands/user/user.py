@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from barnabas.commands.options import bootstrap_option, json_option, timeout_option
-from barnabas.commands.stopped_broker import Directories, directory_options
+from barnabas.commands.options import json_option
+from barnabas.commands.target import Target, target_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from barnabas.broker.metadata.image import MetadataImage
-    from barnabas.broker.metadata.plan import Plan
-    from barnabas.protocol.messages.security.scram_credentials import (
-        AlteredScramUser,
-        AlterUserScramCredentialsRequest,
-    )
+    from barnabas.protocol.messages.security.scram_credentials import AlterUserScramCredentialsRequest
+
+Command = TypeVar("Command", bound=Callable[..., object])
 
 MECHANISMS: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 _DEFAULT_MECHANISM: Final = "SCRAM-SHA-512"
@@ -36,17 +34,19 @@ def user() -> None:
     """
 
 
+def _mechanism_option(**attributes: Any) -> Callable[[Command], Command]:
+    return click.option(
+        "--mechanism",
+        "mechanisms",
+        type=click.Choice(MECHANISMS, case_sensitive=False),
+        multiple=True,
+        **attributes,
+    )
+
+
 @user.command()
 @click.argument("name")
-@click.option(
-    "--mechanism",
-    "mechanisms",
-    type=click.Choice(MECHANISMS, case_sensitive=False),
-    multiple=True,
-    default=[_DEFAULT_MECHANISM],
-    show_default=True,
-    help="Repeatable: the same password for both.",
-)
+@_mechanism_option(default=[_DEFAULT_MECHANISM], show_default=True, help="Repeatable: the same password for both.")
 @click.option(
     "--iterations",
     type=click.IntRange(_MIN_ITERATIONS, _MAX_ITERATIONS),
@@ -61,18 +61,13 @@ def user() -> None:
     metavar="FILE",
     help="File whose first line is the password. Otherwise a terminal is prompted, or standard input has it.",
 )
-@directory_options
-@bootstrap_option
-@timeout_option
+@target_options
 def add(
     name: str,
     mechanisms: tuple[str, ...],
     iterations: int,
     password_file: Path | None,
-    log_dirs: tuple[Path, ...],
-    config_file: Path | None,
-    bootstrap: str,
-    timeout_s: float,
+    target: Target,
 ) -> None:
     """Add the user NAME, or change its password.
 
@@ -93,22 +88,18 @@ def add(
     for label in dict.fromkeys(mechanisms):
         upsertion = scram_upsertion(name, SCRAM_MECHANISMS[label], password, iterations)
         requests.append(AlterUserScramCredentialsRequest(upsertions=[upsertion]))
-    _alter(requests, Directories(log_dirs, config_file), bootstrap, timeout_s)
+    _alter(requests, target)
     print_line(f"user {name} has a password for {' and '.join(dict.fromkeys(mechanisms))}")
 
 
 @user.command(name="list")
 @json_option
-@directory_options
-@bootstrap_option
-@timeout_option
-def list_(
-    as_json: bool, log_dirs: tuple[Path, ...], config_file: Path | None, bootstrap: str, timeout_s: float
-) -> None:
+@target_options
+def list_(as_json: bool, target: Target) -> None:
     """List users with their mechanisms."""
     from barnabas.commands.output import print_json, print_table
 
-    found = sorted(_described(Directories(log_dirs, config_file), bootstrap, timeout_s))
+    found = sorted(_described(target))
     if as_json:
         print_json([{"user": name, "mechanism": label, "iterations": rounds} for name, label, rounds in found])
         return
@@ -117,23 +108,12 @@ def list_(
 
 @user.command()
 @click.argument("name")
-@click.option(
-    "--mechanism",
-    "mechanisms",
-    type=click.Choice(MECHANISMS, case_sensitive=False),
-    multiple=True,
-    help="Only this mechanism. By default all of the user's. Repeatable.",
-)
-@directory_options
-@bootstrap_option
-@timeout_option
+@_mechanism_option(help="Only this mechanism. By default all of the user's. Repeatable.")
+@target_options
 def delete(
     name: str,
     mechanisms: tuple[str, ...],
-    log_dirs: tuple[Path, ...],
-    config_file: Path | None,
-    bootstrap: str,
-    timeout_s: float,
+    target: Target,
 ) -> None:
     """Delete the passwords of the user NAME.
 
@@ -145,56 +125,43 @@ def delete(
     from barnabas.protocol.messages.security.scram_credentials import AlterUserScramCredentialsRequest, ScramDeletion
     from barnabas.protocol.sasl.scram_keys import SCRAM_MECHANISMS
 
-    directories = Directories(log_dirs, config_file)
     labels = list(mechanisms)
     if not labels:
-        labels = [label for user, label, _ in sorted(_described(directories, bootstrap, timeout_s)) if user == name]
+        labels = [label for user, label, _ in sorted(_described(target)) if user == name]
     if not labels:
         raise CommandFailure(f"user {name} does not exist")
     deletions = [ScramDeletion(name, SCRAM_MECHANISMS[label].code) for label in dict.fromkeys(labels)]
     requests = [AlterUserScramCredentialsRequest(deletions=[deletion]) for deletion in deletions]
-    _alter(requests, directories, bootstrap, timeout_s)
+    _alter(requests, target)
     print_line(f"user {name} has no password for {' and '.join(dict.fromkeys(labels))} any more")
 
 
-def _alter(
-    requests: Sequence[AlterUserScramCredentialsRequest], directories: Directories, bootstrap: str, timeout_s: float
-) -> None:
-    """Send the requests in order, each with one change of one user. Raises BrokerError, CommandFailure."""
-    from barnabas.commands.kafka_session import ask, ensure_answered
-    from barnabas.commands.stopped_broker import change_stored
+def _alter(requests: Sequence[AlterUserScramCredentialsRequest], target: Target) -> None:
+    """Make the changes in order, each one of one user. Raises BrokerError, CommandFailure."""
+    from barnabas.broker.metadata.security.scram import plan_alter_scram
+    from barnabas.commands.kafka_session import ensure_answered
+    from barnabas.commands.target import Change
     from barnabas.protocol.kafka.security_requests import alter_users_call
 
-    if directories:
-        for request in requests:
-            for result in change_stored(directories, partial(_planned, request)):
-                ensure_answered(result.error, _level_hint(result.message))
-        return
-    for results in ask(bootstrap, timeout_s, *map(alter_users_call, requests)):
+    changes = [Change(alter_users_call(request), partial(plan_alter_scram, request=request)) for request in requests]
+    for results in target.change(changes):
         for result in results:
             ensure_answered(result.error, _level_hint(result.message))
 
 
-def _planned(request: AlterUserScramCredentialsRequest, image: MetadataImage) -> Plan[AlteredScramUser]:
-    from barnabas.broker.metadata.security.scram import plan_alter_scram
-
-    return plan_alter_scram(image, request)
-
-
-def _described(directories: Directories, bootstrap: str, timeout_s: float) -> list[tuple[str, str, int]]:
+def _described(target: Target) -> list[tuple[str, str, int]]:
     """Return user, mechanism and iterations of each credential."""
-    from barnabas.commands.kafka_session import ask, ensure_answered
-    from barnabas.commands.stopped_broker import stored_image
+    from barnabas.commands.kafka_session import ensure_answered
     from barnabas.protocol.kafka.security_requests import describe_users_call
     from barnabas.protocol.sasl.scram_keys import SCRAM_MECHANISMS
 
     labels = {mechanism.code: label for label, mechanism in SCRAM_MECHANISMS.items()}
-    if directories:
+    if target.directories:
         return [
             (name, labels.get(code, str(code)), credential.iterations)
-            for (name, code), credential in stored_image(directories).security.scram.items()
+            for (name, code), credential in target.stored().security.scram.items()
         ]
-    (answer,) = ask(bootstrap, timeout_s, describe_users_call())
+    (answer,) = target.ask(describe_users_call())
     ensure_answered(answer.error, answer.message)
     return [
         (result.user, labels.get(info.mechanism, str(info.mechanism)), info.iterations)

@@ -246,6 +246,14 @@ BROKER_PROPERTIES: Mapping[str, Property] = by_name(
         group=CONNECTIONS,
     ),
     Property(
+        "queued.max.request.bytes",
+        LONG,
+        -1,
+        "Most memory of requests that are being received, beyond the first 256 KiB of each connection; one request may "
+        "exceed it. Not positive: 512 MiB, at most a quarter of the memory of the machine or of the control group.",
+        group=CONNECTIONS,
+    ),
+    Property(
         "connections.max.idle.ms",
         LONG,
         600000,
@@ -258,6 +266,14 @@ BROKER_PROPERTIES: Mapping[str, Property] = by_name(
         57671680,
         "Most bytes of records in one fetch response, whatever the client requests (a first batch is always complete).",
         AtLeast(1024),
+        group=CONNECTIONS,
+    ),
+    Property(
+        "max.incremental.fetch.session.cache.slots",
+        INT,
+        1000,
+        "Most fetch sessions. Without one a consumer sends, and is sent, all of its partitions with every fetch.",
+        AtLeast(0),
         group=CONNECTIONS,
     ),
     Property(

@@ -73,7 +73,8 @@ SECURITY_PROPERTIES: Sequence[Property] = (
         "audit.log.max.lines.per.second",
         INT,
         100,
-        "Lines of the audit log in one second; more are counted, and the count is written. Not in Kafka.",
+        "Lines of the audit log in one second, shared by the principals: one alone gets a half. More are counted, and "
+        "the counts are written. Not in Kafka.",
         AtLeast(1),
         group=AUTHORIZATION,
     ),

@@ -158,7 +158,7 @@ TLS_PROPERTIES: Sequence[types.Property] = (
     ),
 )
 
-OF_LISTENERS_ONLY = frozenset(
+STORE_PROPERTIES = frozenset(
     {
         "ssl.keystore.type",
         "ssl.keystore.location",
@@ -172,4 +172,7 @@ OF_LISTENERS_ONLY = frozenset(
         "ssl.truststore.certificates",
     }
 )
-"""Properties that change at run time with a listener's prefix only (Kafka's SslConfigs.RECONFIGURABLE_CONFIGS)."""
+"""Properties of key and trust stores, of brokers and clients.
+
+A broker's change at run time with a listener's prefix only (Kafka's SslConfigs.RECONFIGURABLE_CONFIGS).
+"""

@@ -24,11 +24,11 @@ _BROKER = {
         follower.replication.throttled.rate group.coordinator.threads initial.broker.registration.timeout.ms
         kafka.metrics.polling.interval.secs kafka.metrics.reporters leader.imbalance.check.interval.seconds
         leader.replication.throttled.rate log.local.retention.bytes log.local.retention.ms
-        max.incremental.fetch.session.cache.slots metadata.log.segment.bytes metadata.log.segment.ms
+        metadata.log.segment.bytes metadata.log.segment.ms
         metadata.max.idle.interval.ms metric.reporters metrics.num.samples metrics.recording.level
         metrics.sample.window.ms num.io.threads num.network.threads num.replica.alter.log.dirs.threads
         num.replica.fetchers offsets.commit.timeout.ms offsets.topic.replication.factor
-        producer.purgatory.purge.interval.requests queued.max.request.bytes queued.max.requests
+        producer.purgatory.purge.interval.requests queued.max.requests
         remote.log.index.file.cache.total.size.bytes remote.log.manager.task.interval.ms
         remote.log.manager.task.retry.backoff.max.ms remote.log.manager.task.retry.backoff.ms
         remote.log.manager.task.retry.jitter remote.log.manager.thread.pool.size

@@ -29,6 +29,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, TypeVar
 
 from barnabas.protocol.errors import DecodeError, ErrorCode
+from barnabas.protocol.kafka.client.fields import known_error
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.security.sasl import (
     SaslAuthenticateRequest,
@@ -154,14 +155,6 @@ def sasl_authenticate_answer(correlation_id: int, answer: bytes) -> SaslAuthenti
     error, message = known_error(reader.int16()), _string(reader)
     data = bytes(reader.raw(max(0, reader.int32())))
     return SaslAuthenticateResponse(data, reader.int64(), error, message)
-
-
-def known_error(code: int) -> ErrorCode:
-    """Return an error code of an answer; UNKNOWN_SERVER_ERROR for one of a newer Kafka."""
-    try:
-        return ErrorCode(code)
-    except ValueError:
-        return ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 def request_frame(api: ApiKey, version: int, correlation_id: int, client_id: str, body: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""Kafka's protocol as the broker's dispatcher uses it: codec.py's functions, the refusals and the request cache.
+"""Kafka's protocol as the broker's dispatcher uses it: codec.py's functions and the refusals.
 
 As in Kafka, a request that cannot be answered closes the connection with one line in the log: an API or a version that
 is not served (except ApiVersions, which is answered in version 0 with UNSUPPORTED_VERSION and its supported range, so
@@ -23,13 +23,10 @@ from barnabas.protocol.kafka.codec import (
     read_request,
     response_frame,
 )
-from barnabas.protocol.kafka.data.repeated_produce import RepeatedProduce
 from barnabas.protocol.kafka.pieces import Piece
 from barnabas.protocol.messages.api_key import ApiKey
-from barnabas.protocol.messages.data.produce import ProduceRequest
 
 __all__ = [
-    "cache_shape",
     "decode_body",
     "encode_error",
     "encode_response",
@@ -56,12 +53,3 @@ def with_throttle(header: RequestHeader, frame: bytes, throttle_ms: int) -> byte
     return throttle.with_throttle(
         header.api, header.version, frame, throttle_ms, is_flexible=route.response_is_flexible
     )
-
-
-def cache_shape(
-    cache: RepeatedProduce | None, header: RequestHeader, frame: memoryview, request: ProduceRequest
-) -> RepeatedProduce | None:
-    """Cache the shape of a produce request; return the connection's cache, None if its requests hardly repeat."""
-    if cache is None:
-        cache = RepeatedProduce()
-    return cache if cache.learn(header, frame, request) else None

@@ -14,10 +14,12 @@ A codec declares a message as a `Message`: its fields in wire order, as Kafka's 
     flexible    both, and arrays: unsigned varint length + 1 (0 null); tagged fields end every structure
     nullable structure: one byte, -1 for null
 
-Requests are untrusted: a length is checked against the bytes left before anything is allocated, one request has at most
-MAX_ITEMS array items, and every fault is a DecodeError that names the field. Nothing of the body is kept. Bytes after
-the last field are ignored, as in Kafka. tests/protocol/kafka/test_schema.py compares every table with kio's entities,
-which are generated from Kafka's message definitions. Source: Kafka's message generator.
+The same tables serve both sides: `protocol/kafka/client` writes requests and reads answers with them.
+
+Messages are untrusted: a length is checked against the bytes left before anything is allocated, one request has at most
+MAX_ITEMS array items, and every fault is a DecodeError that names the field. Nothing of the body is kept, except by
+`Records`. Bytes after the last field are ignored, as in Kafka. tests/protocol/kafka/test_schema.py compares every table
+with kio's entities, which are generated from Kafka's message definitions. Source: Kafka's message generator.
 """
 
 # ruff: noqa: D102 - `reader` and `writer` are described once, at Type.
@@ -45,22 +47,33 @@ NEVER: Final = 0x7FFF
 
 
 class Body(Reader):
-    """A request's body, which counts its array items."""
+    """A message's body, which counts its array items."""
 
-    __slots__ = ("items_left",)
+    __slots__ = ("_max_items", "items_left")
 
-    def __init__(self, data: bytes | memoryview) -> None:
+    def __init__(self, data: bytes | memoryview, max_items: int | None = None) -> None:
+        """`max_items` None: the limit of requests."""
         super().__init__(data)
-        self.items_left = MAX_ITEMS
+        self._max_items = self.items_left = MAX_ITEMS if max_items is None else max_items
 
     def count(self, count: int) -> int:
-        """Return `count` array items, checked against the bytes left and the items this request may still have."""
+        """Return `count` array items, checked against the bytes left and the items this message may still have."""
         if count > self.remaining:
             raise DecodeError(f"an array of {count} items, but {self.remaining} bytes are left")
         self.items_left -= count
         if self.items_left < 0:
-            raise DecodeError(f"more than {MAX_ITEMS} array items in one request")
+            raise DecodeError(f"more than {self._max_items} array items in one message")
         return count
+
+    def view(self, size_bytes: int) -> memoryview:
+        """Return the next bytes as a view of the message."""
+        return self._take(size_bytes)
+
+    def part(self, data: bytes) -> Body:
+        """Return a reader of a part of this message, which counts items on behalf of it."""
+        part = Body(data, self._max_items)
+        part.items_left = self.items_left
+        return part
 
     def fixed(self, layout: struct.Struct) -> Any:
         """Return the next number."""
@@ -169,6 +182,19 @@ class Sized(NamedTuple):
         return write
 
 
+class Records(NamedTuple):
+    """Record batches of an answer, read as a view of the received bytes; null is read as no bytes."""
+
+    kind: str = "records"
+
+    def reader(self, version: int, flexible: bool) -> Read:
+        read_size = _reader_of_size(Body.int32, flexible)
+        return lambda body: body.view(max(0, read_size(body)))
+
+    def writer(self, version: int, flexible: bool) -> Write:
+        raise NotImplementedError
+
+
 class Array(NamedTuple):
     """Items of one type, read into a list."""
 
@@ -244,7 +270,7 @@ class Constant(NamedTuple):
 
 
 class Tagged(NamedTuple):
-    """A tagged field of an answer, left out where it has its default."""
+    """A tagged field. It is not written with its default, and has its default if it is not among those read."""
 
     type: Type
     tag: int
@@ -278,9 +304,13 @@ class Struct:
         build = self.build
         assert build is not None
         steps: list[tuple[str, Read]] = []
+        tagged: list[tuple[str, Tagged, Read]] = []
         for name, kind in self.present(version):
-            assert not isinstance(kind, Computed | Constant | Tagged)
-            steps.append((name, kind.reader(version, flexible)))
+            assert not isinstance(kind, Computed | Constant)
+            if isinstance(kind, Tagged):
+                tagged.append((name, kind, kind.type.reader(version, flexible)))
+            else:
+                steps.append((name, kind.reader(version, flexible)))
         dropped = [name for name, _ in steps if name.startswith("_")]
 
         def read(body: Body) -> Any:
@@ -291,7 +321,15 @@ class Struct:
                     values[name] = read_value(body)
                 if flexible:
                     name = "tagged fields"
-                    body.tagged_fields()
+                    found = body.tagged_fields()
+                    for name, kind, read_value in tagged:
+                        data = found.get(kind.tag)
+                        if data is None:
+                            values[name] = kind.default
+                        else:
+                            part = body.part(data)
+                            values[name] = read_value(part)
+                            body.items_left = part.items_left
             except DecodeError as error:
                 raise DecodeError(f"{name.removeprefix('_')}: {error}") from None
             for name in dropped:
@@ -357,15 +395,18 @@ class Message:
         self._readers: dict[int, Read] = {}
         self._writers: dict[int, Write] = {}
 
-    def read(self, version: int, body: memoryview) -> Any:
-        """Return what the structure's builder made of a request's body. Raises DecodeError, naming the field."""
+    def read(self, version: int, body: memoryview, max_items: int | None = None) -> Any:
+        """Return the value that the structure's builder makes of a body. Raises DecodeError, naming the field.
+
+        `max_items`: the most array items, by default those of a request.
+        """
         read = self._readers.get(version)
         if read is None:
             read = self._readers[version] = self.body.reader(version, version >= self.flexible_from)
-        return read(Body(body))
+        return read(Body(body, max_items))
 
     def write(self, version: int, value: Any) -> bytes:
-        """Return the bytes of an answer's body."""
+        """Return the bytes of a body."""
         write = self._writers.get(version)
         if write is None:
             write = self._writers[version] = self.body.writer(version, version >= self.flexible_from)

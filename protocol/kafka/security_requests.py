@@ -1,5 +1,7 @@
 """The client's side of ACLs, SCRAM users and client quotas in this dialect, for `barnabas acl`, `user` and `quota`.
 
+`broker_config_requests` has more of these calls.
+
 The versions are served by Barnabas and by Apache Kafka since 3.3. Source: Kafka's message definitions.
 """
 
@@ -60,6 +62,8 @@ VERSIONS: Final = {
     ApiKey.ALTER_CLIENT_QUOTAS: 1,
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: 0,
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: 0,
+    ApiKey.DESCRIBE_CLUSTER: 0,
+    ApiKey.DESCRIBE_CONFIGS: 4,
 }
 """The version in which each request is sent. All of them are flexible."""
 

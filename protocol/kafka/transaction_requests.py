@@ -17,7 +17,8 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.kafka.client_requests import answer_body, known_error, request_frame
+from barnabas.protocol.kafka.client.fields import known_error
+from barnabas.protocol.kafka.client_requests import answer_body, request_frame
 from barnabas.protocol.kafka.data.init_producer_id import REQUEST as INIT_PRODUCER_ID
 from barnabas.protocol.kafka.hot_fields import NO_TAGS
 from barnabas.protocol.kafka.schema import INT8, INT16, INT32, INT64, NULLABLE_STRING, STRING, Array, Message, rows

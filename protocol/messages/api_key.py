@@ -1,4 +1,4 @@
-"""The keys of the APIs: Kafka's numbers, in both dialects."""
+"""The keys of the APIs: Kafka's numbers, in both dialects, and from 1000 on those of Barnabas."""
 
 from __future__ import annotations
 
@@ -65,6 +65,8 @@ class ApiKey(IntEnum):
     CONSUMER_GROUP_DESCRIBE = 69
     LIST_CONFIG_RESOURCES = 74
     DESCRIBE_TOPIC_PARTITIONS = 75
+    MIRRORS = 1000  # not Kafka's: native dialect only
+    STANDBY = 1001  # as MIRRORS
 
     @property
     def label(self) -> str:

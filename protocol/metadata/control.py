@@ -16,10 +16,10 @@ Types 0 and 1 (abort, commit) belong to transactions of data logs. Other types a
 Source: Kafka's ControlRecordType, ControlRecordUtils and the JSON definitions in its kafka-clients jar.
 """
 
-from __future__ import annotations
+# Without `from __future__ import annotations`: NamedTuple would compile each field's annotation at every start.
 
 import struct
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, Self, TypeAlias
 
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.primitives import Reader, Writer
@@ -59,7 +59,7 @@ class LeaderChange(NamedTuple):
         return writer.tagged_fields().to_bytes()
 
     @classmethod
-    def decode(cls, value: bytes) -> LeaderChange:
+    def decode(cls, value: bytes) -> Self:
         """Decode the record's value. Raises DecodeError."""
         reader, version = _open(value, 1)
         leader_id = reader.int32()
@@ -80,7 +80,7 @@ class SnapshotHeader(NamedTuple):
         return Writer().int16(0).int64(self.last_contained_log_timestamp).tagged_fields().to_bytes()
 
     @classmethod
-    def decode(cls, value: bytes) -> SnapshotHeader:
+    def decode(cls, value: bytes) -> Self:
         """Decode the record's value. Raises DecodeError."""
         reader, _ = _open(value, 0)
         header = cls(reader.int64())
@@ -96,7 +96,7 @@ class SnapshotFooter(NamedTuple):
         return Writer().int16(0).tagged_fields().to_bytes()
 
     @classmethod
-    def decode(cls, value: bytes) -> SnapshotFooter:
+    def decode(cls, value: bytes) -> Self:
         """Decode the record's value. Raises DecodeError."""
         reader, _ = _open(value, 0)
         _end(reader)
@@ -113,7 +113,7 @@ class KRaftVersion(NamedTuple):
         return Writer().int16(0).int16(self.level).tagged_fields().to_bytes()
 
     @classmethod
-    def decode(cls, value: bytes) -> KRaftVersion:
+    def decode(cls, value: bytes) -> Self:
         """Decode the record's value. Raises DecodeError."""
         reader, _ = _open(value, 0)
         record = cls(reader.int16())
@@ -155,7 +155,7 @@ class KRaftVoters(NamedTuple):
         return writer.tagged_fields().to_bytes()
 
     @classmethod
-    def decode(cls, value: bytes) -> KRaftVoters:
+    def decode(cls, value: bytes) -> Self:
         """Decode the record's value. Raises DecodeError."""
         reader, _ = _open(value, 0)
         voters = tuple(_read_kraft_voter(reader) for _ in range(reader.compact_array_length()))

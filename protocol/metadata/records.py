@@ -20,10 +20,10 @@ Keys 10, 11, 14, 18, 19, 22 and 26 are in security_records. Unknown tagged field
 Source: the JSON definitions in Kafka's kafka-metadata jar.
 """
 
-from __future__ import annotations
+# Without `from __future__ import annotations`: NamedTuple would compile each field's annotation at every start.
 
 from functools import lru_cache
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, Self, TypeAlias
 
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.metadata.partition_state import (
@@ -56,7 +56,7 @@ class TopicRecord(NamedTuple):
         return Writer().compact_string(self.name).uuid(self.topic_id).tagged_fields().to_bytes()
 
     @classmethod
-    def decode(cls, body: bytes, version: int) -> TopicRecord:
+    def decode(cls, body: bytes, version: int) -> Self:
         """Decode the message. Raises DecodeError."""
         reader = Reader(body)
         record = cls(reader.compact_string(), reader.uuid())
@@ -76,7 +76,7 @@ class PartitionRecord(NamedTuple):
         return self.partition.to_bytes(4, "big", signed=True) + self.topic_id + _encode_state(self.state, version)
 
     @classmethod
-    def decode(cls, body: bytes, version: int) -> PartitionRecord:
+    def decode(cls, body: bytes, version: int) -> Self:
         """Decode the message. Raises DecodeError."""
         partition, topic_id, tail = _split_partition(body)
         return cls(partition, topic_id, _decode_state(tail, version))
@@ -96,7 +96,7 @@ class ConfigRecord(NamedTuple):
         return writer.compact_nullable_string(self.value).tagged_fields().to_bytes()
 
     @classmethod
-    def decode(cls, body: bytes, version: int) -> ConfigRecord:
+    def decode(cls, body: bytes, version: int) -> Self:
         """Decode the message. Raises DecodeError."""
         reader = Reader(body)
         record = cls(reader.int8(), reader.compact_string(), reader.compact_string(), reader.compact_nullable_string())
@@ -116,7 +116,7 @@ class PartitionChangeRecord(NamedTuple):
         return self.partition.to_bytes(4, "big", signed=True) + self.topic_id + _encode_delta(self.delta, version)
 
     @classmethod
-    def decode(cls, body: bytes, version: int) -> PartitionChangeRecord:
+    def decode(cls, body: bytes, version: int) -> Self:
         """Decode the message. Raises DecodeError."""
         partition, topic_id, tail = _split_partition(body)
         return cls(partition, topic_id, _decode_delta(tail, version))
@@ -132,7 +132,7 @@ class RemoveTopicRecord(NamedTuple):
         return Writer().uuid(self.topic_id).tagged_fields().to_bytes()
 
     @classmethod
-    def decode(cls, body: bytes, version: int) -> RemoveTopicRecord:
+    def decode(cls, body: bytes, version: int) -> Self:
         """Decode the message. Raises DecodeError."""
         reader = Reader(body)
         record = cls(reader.uuid())
@@ -151,7 +151,7 @@ class FeatureLevelRecord(NamedTuple):
         return Writer().compact_string(self.name).int16(self.level).tagged_fields().to_bytes()
 
     @classmethod
-    def decode(cls, body: bytes, version: int) -> FeatureLevelRecord:
+    def decode(cls, body: bytes, version: int) -> Self:
         """Decode the message. Raises DecodeError."""
         reader = Reader(body)
         record = cls(reader.compact_string(), reader.int16())
@@ -172,7 +172,7 @@ class ProducerIdsRecord(NamedTuple):
         return writer.tagged_fields().to_bytes()
 
     @classmethod
-    def decode(cls, body: bytes, version: int) -> ProducerIdsRecord:
+    def decode(cls, body: bytes, version: int) -> Self:
         """Decode the message. Raises DecodeError."""
         reader = Reader(body)
         record = cls(reader.int32(), reader.int64(), reader.int64())
@@ -190,7 +190,7 @@ class BeginTransactionRecord(NamedTuple):
         return _encode_tagged_text(self.name)
 
     @classmethod
-    def decode(cls, body: bytes, version: int) -> BeginTransactionRecord:
+    def decode(cls, body: bytes, version: int) -> Self:
         """Decode the message. Raises DecodeError."""
         return cls(_decode_tagged_text(body))
 
@@ -203,7 +203,7 @@ class EndTransactionRecord(NamedTuple):
         return Writer().tagged_fields().to_bytes()
 
     @classmethod
-    def decode(cls, body: bytes, version: int) -> EndTransactionRecord:
+    def decode(cls, body: bytes, version: int) -> Self:
         """Decode the message. Raises DecodeError."""
         _end(Reader(body))
         return cls()
@@ -219,7 +219,7 @@ class AbortTransactionRecord(NamedTuple):
         return _encode_tagged_text(self.reason)
 
     @classmethod
-    def decode(cls, body: bytes, version: int) -> AbortTransactionRecord:
+    def decode(cls, body: bytes, version: int) -> Self:
         """Decode the message. Raises DecodeError."""
         return cls(_decode_tagged_text(body))
 
@@ -234,7 +234,7 @@ class ClearElrRecord(NamedTuple):
         return Writer().compact_string(self.topic).tagged_fields().to_bytes()
 
     @classmethod
-    def decode(cls, body: bytes, version: int) -> ClearElrRecord:
+    def decode(cls, body: bytes, version: int) -> Self:
         """Decode the message. Raises DecodeError."""
         reader = Reader(body)
         record = cls(reader.compact_string())

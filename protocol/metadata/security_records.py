@@ -15,9 +15,9 @@ A token's record has no HMAC, which follows from its id and delegation.token.sec
 Source: the JSON definitions in Kafka's kafka-metadata jar.
 """
 
-from __future__ import annotations
+# Without `from __future__ import annotations`: NamedTuple would compile each field's annotation at every start.
 
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, Self, TypeAlias
 
 from barnabas.protocol.primitives import Reader, Writer
 
@@ -41,7 +41,7 @@ class DelegationTokenRecord(NamedTuple):
         return writer.compact_string(self.token_id).tagged_fields().to_bytes()
 
     @classmethod
-    def decode(cls, body: bytes, version: int) -> DelegationTokenRecord:
+    def decode(cls, body: bytes, version: int) -> Self:
         """Decode the message. Raises DecodeError."""
         reader = Reader(body)
         record = cls(
@@ -77,7 +77,7 @@ class UserScramCredentialRecord(NamedTuple):
         return writer.int32(self.iterations).tagged_fields().to_bytes()
 
     @classmethod
-    def decode(cls, body: bytes, version: int) -> UserScramCredentialRecord:
+    def decode(cls, body: bytes, version: int) -> Self:
         """Decode the message. Raises DecodeError."""
         reader = Reader(body)
         record = cls(
@@ -108,7 +108,7 @@ class ClientQuotaRecord(NamedTuple):
         return writer.compact_string(self.key).float64(self.value).boolean(self.remove).tagged_fields().to_bytes()
 
     @classmethod
-    def decode(cls, body: bytes, version: int) -> ClientQuotaRecord:
+    def decode(cls, body: bytes, version: int) -> Self:
         """Decode the message. Raises DecodeError."""
         reader = Reader(body)
         entity = []
@@ -139,7 +139,7 @@ class AccessControlEntryRecord(NamedTuple):
         return writer.int8(self.operation).int8(self.permission).tagged_fields().to_bytes()
 
     @classmethod
-    def decode(cls, body: bytes, version: int) -> AccessControlEntryRecord:
+    def decode(cls, body: bytes, version: int) -> Self:
         """Decode the message. Raises DecodeError."""
         reader = Reader(body)
         record = cls(
@@ -166,7 +166,7 @@ class RemoveAccessControlEntryRecord(NamedTuple):
         return Writer().uuid(self.acl_id).tagged_fields().to_bytes()
 
     @classmethod
-    def decode(cls, body: bytes, version: int) -> RemoveAccessControlEntryRecord:
+    def decode(cls, body: bytes, version: int) -> Self:
         """Decode the message. Raises DecodeError."""
         reader = Reader(body)
         record = cls(reader.uuid())
@@ -185,7 +185,7 @@ class RemoveUserScramCredentialRecord(NamedTuple):
         return Writer().compact_string(self.name).int8(self.mechanism).tagged_fields().to_bytes()
 
     @classmethod
-    def decode(cls, body: bytes, version: int) -> RemoveUserScramCredentialRecord:
+    def decode(cls, body: bytes, version: int) -> Self:
         """Decode the message. Raises DecodeError."""
         reader = Reader(body)
         record = cls(reader.compact_string(), reader.int8())
@@ -203,7 +203,7 @@ class RemoveDelegationTokenRecord(NamedTuple):
         return Writer().compact_string(self.token_id).tagged_fields().to_bytes()
 
     @classmethod
-    def decode(cls, body: bytes, version: int) -> RemoveDelegationTokenRecord:
+    def decode(cls, body: bytes, version: int) -> Self:
         """Decode the message. Raises DecodeError."""
         reader = Reader(body)
         record = cls(reader.compact_string())

@@ -16,6 +16,9 @@ from barnabas.protocol.messages.api_key import ApiKey
 
 Body = dict[str, Any]
 
+VERSION = 0
+"""The version of every native API so far: new fields are new keys, and both sides ignore unknown keys."""
+
 
 class NativeRow(NamedTuple):
     """One API: `module` has encode_<request>, decode_<request>, encode_<response> and decode_<response>."""
@@ -60,6 +63,8 @@ NATIVE_APIS: Final[dict[int, NativeRow]] = {
     ApiKey.WRITE_TXN_MARKERS: NativeRow("transaction_admin", "markers", "markers_response"),
     ApiKey.DESCRIBE_TRANSACTIONS: NativeRow("transaction_admin", "describe", "describe_response"),
     ApiKey.LIST_TRANSACTIONS: NativeRow("transaction_admin", "list", "list_response"),
+    ApiKey.MIRRORS: NativeRow("mirrors"),
+    ApiKey.STANDBY: NativeRow("standby"),
 }
 
 

@@ -15,7 +15,7 @@ from barnabas.protocol.errors import BrokerError, DecodeError, ErrorCode
 from barnabas.protocol.framing import SIZE_PREFIX, FrameError
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.data.produce import ProduceRequest
-from barnabas.protocol.native.apis import NATIVE_APIS, native_api
+from barnabas.protocol.native.apis import NATIVE_APIS, VERSION, native_api
 from barnabas.protocol.native.fields import INT16, INT32, body_of, error_code, integer
 from barnabas.protocol.native.frame import (
     MAX_REQUEST_HEADER_BYTES,
@@ -24,9 +24,6 @@ from barnabas.protocol.native.frame import (
     pack_header,
     split_frame,
 )
-
-VERSION = 0
-"""The version of every native API so far: new fields are new keys, and both sides ignore unknown keys."""
 
 MAX_CLIENT_ID_CHARS = 8_191
 """A group keeps its members' client ids in strings of at most 32,767 bytes, and a character has up to four."""

@@ -15,7 +15,6 @@ from barnabas.protocol.native import codec
 from barnabas.protocol.native.codec import RequestHeader, is_supported, read_request, with_throttle
 
 __all__ = [
-    "cache_shape",
     "decode_body",
     "encode_error",
     "encode_response",
@@ -58,7 +57,3 @@ def encode_error(
 ) -> tuple[bytes, Sequence[RecordsPart]]:
     """Return the frame that refuses `header` as a whole."""
     return codec.encode_error(header, code, message), _NO_PARTS
-
-
-def cache_shape(cache: object, header: RequestHeader, frame: memoryview, request: Any) -> None:
-    """Cache nothing: native requests are always decoded."""

@@ -12,6 +12,7 @@ from typing import Any
 
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.messages.data.fetch import (
+    DEFAULT_MAX_BYTES,
     READ_COMMITTED,
     READ_UNCOMMITTED,
     AbortedTransaction,
@@ -23,9 +24,6 @@ from barnabas.protocol.messages.data.fetch import (
     FetchTopicResult,
 )
 from barnabas.protocol.native.fields import INT32, INT64, array, error_code, field, integer, row, text, topics_of
-
-DEFAULT_MAX_BYTES = 52_428_800
-"""fetch.max.bytes of Kafka's consumer."""
 
 _COUNT = (0, INT32[1])
 

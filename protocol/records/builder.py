@@ -173,14 +173,3 @@ class RecordBatchBuilder:
         )
         seal(buffer, self.base_offset, self.partition_leader_epoch, fields)
         return bytes(buffer)
-
-
-def one_record_batch(timestamp: int, key: Buffer | None, value: Buffer | None) -> bytearray:
-    """Return an uncompressed batch of one record without headers, at a fraction of a builder's cost.
-
-    `timestamp` in ms. Raises ValueError if it does not fit its field, TypeError for a key or value that is not bytes.
-    """
-    batch = bytearray(_ROOM_FOR_HEADER)
-    append_record(batch, _NO_LIMIT, 0, 0, key, value, ())
-    seal(batch, 0, NO_PARTITION_LEADER_EPOCH, (0, 0, timestamp, timestamp, *_NO_PRODUCER, 1))
-    return batch

@@ -56,15 +56,18 @@ class TransactionLogValue(NamedTuple):
     next_producer_epoch: int = _NO_EPOCH
 
 
-def encode_transaction_value(value: TransactionLogValue, version: int) -> bytearray:
-    """Encode a value; version 0 leaves out the tagged fields. Raises ValueError for a topic above 32,767 bytes."""
+def encode_transaction_value(
+    value: TransactionLogValue, version: int, topics: bytes | bytearray | None = None
+) -> bytearray:
+    """Encode a value; version 0 leaves out the tagged fields. Raises ValueError for a topic above 32,767 bytes.
+
+    `topics`: `encode_topics` of the value's topics, for callers that have it.
+    """
     data = bytearray(_HEAD.pack(version, value.producer_id, value.producer_epoch, value.timeout_ms, value.status))
-    if version == 0:
-        _write_topics(data, value.topics)
-        data += _TIMES.pack(value.update_ms, value.start_ms)
-        return data
-    _write_compact_topics(data, value.topics)
+    data += encode_topics(value.topics, version) if topics is None else topics
     data += _TIMES.pack(value.update_ms, value.start_ms)
+    if version == 0:
+        return data
     count_at = len(data)
     data.append(0)
     if value.previous_producer_id != _NO_PRODUCER_ID:
@@ -79,6 +82,16 @@ def encode_transaction_value(value: TransactionLogValue, version: int) -> bytear
     if value.next_producer_epoch != _NO_EPOCH:
         data += _TAGGED_INT16.pack(_NEXT_EPOCH_TAG, _INT16.size, value.next_producer_epoch)
         data[count_at] += 1
+    return data
+
+
+def encode_topics(topics: Sequence[TopicPartitions] | None, version: int) -> bytearray:
+    """Encode the partitions of a value. Raises ValueError for a topic above 32,767 bytes."""
+    data = bytearray()
+    if version == 0:
+        _write_topics(data, topics)
+    else:
+        _write_compact_topics(data, topics)
     return data
 
 

@@ -10,10 +10,10 @@ import pytest
 
 from barnabas.protocol.records import RecordBatch, read_records
 from benchmarks import librdkafka, loading, recovery, transactions
-from benchmarks.dialect import NativeDialect
-from benchmarks.programs import Programs
-from benchmarks.records import build_batch, build_full_batch
-from benchmarks.report import TABLES, render_tables, write_page
+from benchmarks.requests.dialect import NativeDialect
+from benchmarks.requests.records import build_batch, build_full_batch
+from benchmarks.runs.programs import Programs
+from benchmarks.table.report import TABLES, render_tables, write_page
 
 needs_compiler = pytest.mark.skipif(
     not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="the load generator is written in C: no compiler here"

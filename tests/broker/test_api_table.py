@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import fields
 from importlib import import_module
 
 import pytest
@@ -15,7 +14,7 @@ from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.native.apis import NATIVE_APIS
 
 ROWS = api_table._ROWS
-CONTEXT = {field.name for field in fields(HandlerContext)} | set(vars(HandlerContext))
+CONTEXT = set(HandlerContext._fields) | set(vars(HandlerContext))
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.api.label)

@@ -97,7 +97,7 @@ def test_what_was_acknowledged_before_a_stop_is_there_after_it(tmp_path: Path, b
             client.create_topic("plain")
             client.create_topic("durable", flush_messages="1")
             running = [producers.submit(produce_until_closed, daemon, topic) for topic in topics]
-            deadline = time.monotonic() + 10
+            deadline = time.monotonic() + 30
             while min(client.end_offset(topic) for topic in ("plain", "durable")) < 20:
                 assert time.monotonic() < deadline
         assert daemon.stop() == 0

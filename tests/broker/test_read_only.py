@@ -19,7 +19,7 @@ from barnabas.clients.errors import RefusedError
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.metadata.partition_state import PartitionDelta
 from barnabas.protocol.metadata.records import PartitionChangeRecord
-from tests.support.daemon import Daemon, DaemonError, start_daemon
+from tests.support.daemon import Daemon, DaemonError, start_daemon, start_fresh_daemon
 from tests.support.kafka.kafka_wire import KafkaWire, metadata_request
 from tests.support.storage.files import snapshot_of
 from tests.support.storage.records import plain
@@ -59,12 +59,13 @@ class ReadOnly:
 
     def __init__(self, killed: Path, scratch: Path) -> None:
         self.scratch = scratch
+        self.start = start_daemon
         self.data = scratch / "data"
         shutil.copytree(killed, self.data)
 
     def serve(self, *settings: str, dirs: tuple[str, ...] = ("one", "two")) -> Daemon:
         log_dirs = ",".join(str(self.data / each) for each in dirs)
-        return start_daemon(self.scratch / "scratch", f"log.dirs={log_dirs}", "read.only=true", *settings)
+        return self.start(self.scratch / "scratch", f"log.dirs={log_dirs}", "read.only=true", *settings)
 
 
 @pytest.fixture
@@ -194,8 +195,9 @@ async def test_a_directory_without_write_permission_is_served(copy: ReadOnly, mo
         ours = Daemon.command
         drop = ["setpriv", "--bounding-set=-dac_override", "--inh-caps=-dac_override"]
         monkeypatch.setattr(Daemon, "command", lambda self: drop + ours(self))
+        copy.start = start_fresh_daemon  # a forked daemon does not run the command
     with pytest.raises(DaemonError):  # the permissions are effective: without read.only the start fails
-        start_daemon(copy.scratch / "refused", f"log.dirs={copy.data}/one")
+        copy.start(copy.scratch / "refused", f"log.dirs={copy.data}/one")
     with copy.serve() as daemon:
         assert await values_of(daemon, *(TopicPartition("orders", number) for number in range(PARTITIONS))) == RECORDS
     assert snapshot_of(copy.data) == before

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.daemon import Daemon, DaemonError, start_daemon
+from tests.support.daemon import Daemon, DaemonError, start_fresh_daemon
 from tests.support.storage.files import snapshot_of
 from tests.support.storage.records import plain
 from tests.support.wire import WireClient
@@ -40,7 +40,7 @@ def need_mounts(directory: Path) -> None:
 
 def written(scratch: Path, *, killed: bool) -> Path:
     """Write a directory with records; if `killed`, with a torn batch at the end."""
-    with start_daemon(scratch) as daemon:
+    with start_fresh_daemon(scratch) as daemon:
         with WireClient(daemon.host, daemon.port) as wire:
             wire.create_topic("orders", 1)
             for _ in range(RECORDS):
@@ -72,7 +72,7 @@ def test_a_read_only_mount_is_served_whole(tmp_path: Path, mounted: Callable[[Pa
     need_mounts(data)
     before = snapshot_of(data)
     mounted(data)
-    start = functools.partial(start_daemon, tmp_path / "after", f"log.dirs={data}")
+    start = functools.partial(start_fresh_daemon, tmp_path / "after", f"log.dirs={data}")
     with pytest.raises(DaemonError, match="Read-only file system"):  # the mount is effective
         start()
     with start("read.only=true") as daemon:

@@ -7,7 +7,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from barnabas.broker.repeated_warnings import LINES, MAX_EVENTS, MAX_LINES, OTHERS, Event, RepeatedWarnings
+from barnabas.broker.repeated_warnings import (
+    ANY_HOST,
+    BUG_LINES,
+    LINES,
+    MAX_EVENTS,
+    MAX_LINES,
+    OTHERS,
+    Event,
+    RepeatedWarnings,
+)
 from tests.support.manual_loop import ManualLoop
 
 logger = logging.getLogger(__name__)
@@ -42,6 +51,28 @@ def test_further_warnings_are_counted_until_a_window_has_none(
     assert caplog.messages == ["a connection was closed 3 more times in 10 s, host=192.0.2.7 reason=bad_frame"]
     loop.pass_time(20_000)
     assert len(warn(1)) == 1
+
+
+def test_an_event_of_any_host_is_counted_without_one(loop: ManualLoop, caplog: pytest.LogCaptureFixture) -> None:
+    warnings = RepeatedWarnings(loop)
+    for number in range(LINES + 2):
+        warnings.warn(logger, Event(ANY_HOST, "a producer was refused", " error=X"), "%d", number)
+    loop.pass_time(10_001)
+    assert caplog.messages[-1] == "a producer was refused 2 more times in 10 s, error=X"
+
+
+def test_a_bug_has_few_tracebacks_and_its_count_is_an_error(loop: ManualLoop, caplog: pytest.LogCaptureFixture) -> None:
+    warnings = RepeatedWarnings(loop)
+    event = Event("192.0.2.7", "a bug in the handler of api 3")
+    for _ in range(50):
+        warnings.bug(logger, event, KeyError("x"), "a bug in %s", "Metadata")
+    assert [record.exc_info is not None for record in caplog.records] == [True] * BUG_LINES
+    warnings.bug(logger, event, ValueError("x"), "another bug")
+    assert caplog.messages[-1] == "another bug"
+    loop.pass_time(10_001)
+    counts = f"a bug in the handler of api 3 (KeyError) {50 - BUG_LINES} more times in 10 s, host=192.0.2.7"
+    assert caplog.messages[-1] == counts
+    assert caplog.records[-1].levelno == logging.ERROR
 
 
 def test_many_hosts_have_few_lines(loop: ManualLoop, caplog: pytest.LogCaptureFixture) -> None:

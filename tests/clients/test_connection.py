@@ -73,7 +73,7 @@ async def test_responses_reach_their_requests_in_order(broker: FakeBroker) -> No
         futures = [connection.request(ApiKey.METADATA, MetadataRequest([name])) for name in ("orders", "x", "lines")]
         answers: list[MetadataResponse] = await asyncio.gather(*futures)
         assert [answer.topics[0].name for answer in answers] == ["orders", "x", "lines"]
-        assert not connection._waiting
+        assert not connection._pending
         assert connection.node_id == 1
 
 

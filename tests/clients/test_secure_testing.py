@@ -28,18 +28,29 @@ def running() -> Iterator[SecureBrokerProcess]:
         yield broker
 
 
-def topics(broker: SecureBrokerProcess, properties: Mapping[str, str]) -> set[str]:
+def topics(properties: Mapping[str, str]) -> set[str]:
     async def listed() -> set[str]:
         security = SecuritySettings.from_properties(properties)
-        async with Admin(AdminConfig(bootstrap=broker.bootstrap, security=security)) as admin:
+        async with Admin(AdminConfig(bootstrap=properties["bootstrap.servers"], security=security)) as admin:
             return {topic.name for topic in await admin.list_topics()}
 
     return asyncio.run(listed())
 
 
+def command_config(properties: Mapping[str, str], directory: Path) -> list[str]:
+    """Write the properties to a file; return the option that names it."""
+    (file := directory / "client.properties").write_text(
+        "".join(
+            f"{name}={value.replace(chr(92), chr(92) * 2).replace(chr(10), chr(92) + 'n')}\n"
+            for name, value in properties.items()
+        )
+    )
+    return ["--command-config", str(file)]
+
+
 def test_the_properties_of_the_admin_log_in(running: SecureBrokerProcess) -> None:
     assert running.client_properties["sasl.mechanism"] == "SCRAM-SHA-512"
-    assert topics(running, running.client_properties) >= {"orders"}
+    assert topics(running.client_properties) >= {"orders"}
     assert running.security.protocol == "SASL_SSL"
     assert "\nnode.id=7\n" in (running.data_directory / "meta.properties").read_text()
 
@@ -58,29 +69,39 @@ def test_another_client_library_logs_in(running: SecureBrokerProcess) -> None:
 
 def test_a_user_logs_in_until_the_password_changes(running: SecureBrokerProcess) -> None:
     properties = running.add_user("alice", PASSWORD)
-    assert topics(running, properties) >= {"orders"}
+    assert topics(properties) >= {"orders"}
 
     changed = running.add_user("alice", "another")
-    assert topics(running, changed) >= {"orders"}
+    assert topics(changed) >= {"orders"}
     with pytest.raises(AuthenticationError, match="invalid credentials"):
-        topics(running, properties)
+        topics(properties)
+
+
+def test_a_client_with_a_certificate_is_its_user(running: SecureBrokerProcess, tmp_path: Path) -> None:
+    running.create_topic("certified")
+    connect = command_config(running.issue_certificate("admin"), tmp_path)
+    rule = ["--principal", "User:dave", "--topic", "certified", "--operation", "read"]
+    done = CliRunner().invoke(main, ["acl", "add", *rule, *connect])
+    assert done.exit_code == 0, done.output
+
+    assert topics(running.issue_certificate("dave")) >= {"certified", "orders"}
+    assert "certified" not in topics(running.issue_certificate("erin"))
+    certificate = running.issue_certificate("dave")
+    for name in ("ssl.keystore.key", "ssl.keystore.certificate.chain", "ssl.keystore.type"):
+        certificate.pop(name)
+    with pytest.raises(AuthenticationError, match="may require a client certificate"):
+        topics(certificate)
 
 
 def test_acls_are_enforced(running: SecureBrokerProcess, tmp_path: Path) -> None:
-    (file := tmp_path / "client.properties").write_text(
-        "".join(
-            f"{name}={value.replace(chr(92), chr(92) * 2).replace(chr(10), chr(92) + 'n')}\n"
-            for name, value in running.client_properties.items()
-        )
-    )
     running.create_topic("secrets")
-    connect = ["--bootstrap", running.bootstrap, "--command-config", str(file)]
+    connect = command_config(running.client_properties, tmp_path)
     rule = ["--principal", "User:admin", "--topic", "secrets", "--operation", "all"]
     done = CliRunner().invoke(main, ["acl", "add", *rule, *connect])
     assert done.exit_code == 0, done.output
 
-    assert "secrets" not in topics(running, running.add_user("bob", "password"))
-    assert "secrets" in topics(running, running.client_properties)
+    assert "secrets" not in topics(running.add_user("bob", "password"))
+    assert "secrets" in topics(running.client_properties)
 
 
 def test_files_with_keys_are_for_their_owner_and_no_password_is_logged(running: SecureBrokerProcess) -> None:
@@ -95,4 +116,4 @@ def test_users_and_the_port_survive_a_crash(running: SecureBrokerProcess) -> Non
     running.restart(clean=False)
 
     assert properties == running.add_user("carol", "password")
-    assert "orders" in topics(running, properties)
+    assert "orders" in topics(properties)

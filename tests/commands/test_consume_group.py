@@ -14,6 +14,7 @@ from click.testing import CliRunner
 
 from barnabas.commands.records.consume import consume
 from tests.support.daemon import REPOSITORY, Daemon, start_daemon
+from tests.support.forked_commands import run_forked
 
 TIMEOUT_S = 60.0
 
@@ -35,17 +36,9 @@ def environ(daemon: Daemon) -> dict[str, str]:
 
 
 def run(daemon: Daemon, *arguments: str, stdin: str = "") -> str:
-    done = subprocess.run(
-        command(*arguments),
-        cwd=REPOSITORY,
-        env=environ(daemon),
-        input=stdin,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-    )
-    assert (done.returncode, done.stderr) == (0, ""), done
-    return done.stdout
+    done = run_forked(*arguments, environ=environ(daemon), stdin=stdin.encode())
+    assert (done.returncode, done.stderr) == (0, b""), done
+    return done.stdout.decode()
 
 
 def produce(daemon: Daemon, topic: str, *values: str, partition: int) -> None:

@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 from barnabas.commands.main import main
-from tests.commands.security.test_security_init import entries, init
 from tests.support.daemon import Daemon
+from tests.support.development import entries, init
 
 SASL_SSL, SSL, SASL_PLAINTEXT, PLAINTEXT = range(4)
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"
@@ -51,6 +51,8 @@ def ports(created: Path) -> Iterator[list[int]]:
             ["topic", "create", "secrets"],
             ["user", "add", "bob", "--password-file", str(password)],
             ["acl", "add", "--principal", "User:bob", "--topic", "orders", "--operation", "read"],
+            ["acl", "add", "--principal", "User:bob", "--group", "readers", "--operation", "read"],
+            ["acl", "add", "--principal", "User:bob", "--group", "watched", "--operation", "describe"],
         ):
             done = CliRunner().invoke(main, [*command, *secured])
             assert done.exit_code == 0, done.output
@@ -89,7 +91,7 @@ def login(user: str, password: str) -> str:
 
 def test_each_step_with_a_password(ports: list[int], doctor: Doctor) -> None:
     address = f"127.0.0.1:{ports[SASL_SSL]}"
-    report = doctor.run(address, "client.properties", "--topic", "orders")
+    report = doctor.run(address, "client.properties", "--topic", "orders", "--group", "unknown")
 
     assert (report["problems"], report["failed_step"]) == ([], None)
     assert report["security_protocol"] == "SASL_SSL"
@@ -103,6 +105,7 @@ def test_each_step_with_a_password(ports: list[int], doctor: Doctor) -> None:
         r"cluster \S+, 1 broker\(s\)",
         r"operations on the cluster: CREATE, ALTER, .*",
         r"operations on the topic orders: READ, WRITE, .*",
+        r"operations on the group unknown: READ, DELETE, DESCRIBE, .*",
         r"broker 1: \S+ can be reached and belongs to the cluster",
     ]
     steps = [step.removeprefix(f"{address}: ") for step in report["steps"]]
@@ -128,6 +131,20 @@ def test_the_operations_of_another_user(ports: list[int], doctor: Doctor) -> Non
     assert "may not describe the topic secrets (TOPIC_AUTHORIZATION_FAILED)" in problem
     assert "barnabas acl add --principal User:bob --topic secrets" in problem
     assert report["operations"] == {"cluster": [], "topics": {"orders": ["READ", "DESCRIBE"], "secrets": []}}
+
+
+def test_a_group_that_the_client_cannot_join(ports: list[int], doctor: Doctor) -> None:
+    bob = login("bob", "canary-of-bob")
+    address = f"127.0.0.1:{ports[SASL_SSL]}"
+    groups = ("--group", "readers", "--group", "watched", "--group", "closed")
+    report = doctor.run(address, "client.properties", *groups, sasl_jaas_config=bob)
+
+    watched, closed = report["problems"]
+    assert report["failed_step"] == "authorization"
+    assert "may not join the group watched or commit its offsets" in watched
+    assert "may not describe the group closed (GROUP_AUTHORIZATION_FAILED)" in closed
+    assert "barnabas acl add --principal User:bob --group closed --operation read" in closed
+    assert report["operations"]["groups"] == {"readers": ["READ", "DESCRIBE"], "watched": ["DESCRIBE"], "closed": []}
 
 
 @pytest.mark.parametrize(

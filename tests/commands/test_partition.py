@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.daemon import REPOSITORY, Daemon, start_daemon
+from tests.support.daemon import Daemon, start_daemon
+from tests.support.forked_commands import run_forked
 from tests.support.storage.bench import sized_batch
 from tests.support.wire import WireClient
-
-TIMEOUT_S = 60.0
 
 
 class Broker:
@@ -26,25 +23,19 @@ class Broker:
         self.a, self.b = root / "a", root / "b"
         self.daemon: Daemon = start_daemon(root, f"log.dirs={self.a},{self.b}")
 
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "barnabas", *arguments],
-            cwd=REPOSITORY,
-            env={**os.environ, "BARNABAS_BOOTSTRAP": self.daemon.bootstrap},
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
-        )
+    def run(self, *arguments: str) -> tuple[int, str, str]:
+        result = run_forked(*arguments, environ={**os.environ, "BARNABAS_BOOTSTRAP": self.daemon.bootstrap})
+        return result.returncode, result.stdout.decode(), result.stderr.decode()
 
     def ok(self, *arguments: str) -> str:
-        result = self.run(*arguments)
-        assert (result.returncode, result.stderr) == (0, ""), result
-        return result.stdout
+        code, stdout, stderr = self.run(*arguments)
+        assert (code, stderr) == (0, ""), stdout
+        return stdout
 
     def refused(self, *arguments: str) -> str:
-        result = self.run(*arguments)
-        assert (result.returncode, result.stdout) == (1, ""), result
-        return result.stderr
+        code, stdout, stderr = self.run(*arguments)
+        assert (code, stdout) == (1, ""), stderr
+        return stderr
 
     def where(self, topic: str) -> Any:
         directories = json.loads(self.ok("partition", "dirs", topic, "--json"))
@@ -144,11 +135,11 @@ def test_a_wrong_file_is_a_usage_error_with_the_reason(
 ) -> None:
     file = tmp_path / "offsets.json"
     file.write_text(content)
-    result = broker.run("topic", "delete-records", "--offset-json-file", str(file))
-    assert result.returncode == 2
-    assert sentence in " ".join(result.stderr.split())
+    code, _, stderr = broker.run("topic", "delete-records", "--offset-json-file", str(file))
+    assert code == 2
+    assert sentence in " ".join(stderr.split())
 
 
 @pytest.mark.parametrize("arguments", [(), ("t",), ("t", "0"), ("t", "0", "-2"), ("t", "-1", "0"), ("t", "0", "x")])
 def test_incomplete_arguments_for_delete_records_are_a_usage_error(broker: Broker, arguments: tuple[str, ...]) -> None:
-    assert broker.run("topic", "delete-records", *arguments).returncode == 2
+    assert broker.run("topic", "delete-records", *arguments)[0] == 2

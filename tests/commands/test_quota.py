@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
@@ -58,6 +59,22 @@ def test_a_limit_that_is_not_set_is_not_deleted(daemon: Daemon) -> None:
         assert ": request_percentage not set; nothing was deleted" in refused.stderr
     assert run(daemon, "delete", "producer_byte_rate", "--user", "bob").exit_code == 0
     assert json.loads(run(daemon, "list", "--json").output) == []
+
+
+def test_limits_of_a_stopped_broker_are_set_listed_and_deleted(daemon: Daemon, tmp_path: Path) -> None:
+    directory = ("--log-dir", str(tmp_path / "data"))
+    assert run(daemon, "set", "producer_byte_rate=5", "--user", "bob", *directory).exit_code == 0
+    assert run(daemon, "set", "request_percentage=9", "--user", "bob", "--client", "c", *directory).exit_code == 0
+    assert run(daemon, "set", "connection_creation_rate=7", "--ip", "127.0.0.1", *directory).exit_code == 0
+    of_bob = json.loads(run(daemon, "list", "--user", "bob", "--json", *directory).output)
+    assert [entry["limits"] for entry in of_bob] == [{"producer_byte_rate": 5.0}, {"request_percentage": 9.0}]
+    assert len(json.loads(run(daemon, "list", "--json", *directory).output)) == 3
+    assert run(daemon, "delete", "producer_byte_rate", "--user", "bob", *directory).exit_code == 0
+    refused = run(daemon, "delete", "producer_byte_rate", "--user", "bob", *directory)
+    assert "not set; nothing was deleted" in refused.stderr
+    fractional = run(daemon, "set", "producer_byte_rate=1.5", "--user", "bob", *directory)
+    assert "cannot be a fractional value" in fractional.stderr
+    assert json.loads(run(daemon, "list", "--json").output) == [], "the running broker is not concerned"
 
 
 @pytest.mark.parametrize(

@@ -22,8 +22,8 @@ from click.testing import CliRunner
 from barnabas.commands.exit_codes import ExitCode
 from barnabas.commands.main import main
 from tests.support.daemon import REPOSITORY, Daemon, start_daemon
-
-TIMEOUT_S = 60.0
+from tests.support.forked_commands import run_forked
+from tests.support.forking import TIMEOUT_S
 
 
 @pytest.fixture(scope="module")
@@ -39,14 +39,7 @@ class Commands:
         self.environ = {**os.environ, "BARNABAS_BOOTSTRAP": bootstrap}
 
     def run(self, *arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-        return subprocess.run(
-            self.command(*arguments),
-            cwd=REPOSITORY,
-            env=self.environ,
-            input=stdin,
-            capture_output=True,
-            timeout=TIMEOUT_S,
-        )
+        return run_forked(*arguments, environ=self.environ, stdin=stdin)
 
     def ok(self, *arguments: str, stdin: bytes = b"") -> bytes:
         """Standard output of a command that must succeed and write nothing to standard error."""

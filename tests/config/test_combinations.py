@@ -169,6 +169,16 @@ def test_a_minimum_compaction_lag_above_the_maximum_is_refused_with_both_sources
     )
 
 
+def test_a_delay_of_failed_logins_that_lasts_as_long_as_the_idle_limit_is_refused() -> None:
+    delay, idle = "connection.failed.authentication.delay.ms=500", "connections.max.idle.ms=500"
+    assert refusal(delay, idle) == (
+        f"{delay} in --set must be less than {idle} in --set, or connections would be closed as idle before a failed "
+        "authentication is answered"
+    )
+    assert load(overrides=[delay, "connections.max.idle.ms=501"]).get_int("connections.max.idle.ms") == 501
+    assert load(overrides=[delay, "connections.max.idle.ms=-1"]).get_int("connections.max.idle.ms") == -1
+
+
 def test_a_cleaner_thread_needs_more_than_a_mebibyte() -> None:
     assert refusal("log.cleaner.dedupe.buffer.size=2097152", "log.cleaner.threads=2") == (
         "log.cleaner.dedupe.buffer.size=2097152 in --set over log.cleaner.threads=2 in --set: "

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.config import properties_file
 from barnabas.config.properties_file import BadLineError, Entry, decode, parse_properties
 from tests.support.interop import need_commands
 
@@ -59,6 +60,21 @@ def test_a_comment_is_not_continued_and_a_continuation_is_not_a_comment() -> Non
 def test_an_empty_continuation_is_ignored() -> None:
     assert parse_properties("\\\n\nkey=value\n\\") == [Entry("key", "value", 3)]
     assert parse_properties("\\\n#comment\\\nkey=value\n\\\n! comment") == [Entry("key", "value", 3)]
+
+
+def test_a_value_of_many_lines_is_looked_at_line_by_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = 2_000
+    examined: list[int] = []
+    real = properties_file._goes_on
+
+    def counted(text: str) -> bool:
+        examined.append(len(text))
+        return real(text)
+
+    monkeypatch.setattr(properties_file, "_goes_on", counted)
+    text = "key=" + "value,\\\n" * lines
+    assert parse_properties(text) == [Entry("key", "value," * lines, 1)]
+    assert sum(examined) <= 2 * len(text), "the work of a value must not grow with the square of its lines"
 
 
 def test_escapes_stand_for_their_characters() -> None:

@@ -19,11 +19,14 @@ def graph() -> ImportGraph:
     return graph
 
 
-def findings(graph: ImportGraph) -> list[tuple[str, str]]:
+def findings(graph: ImportGraph, apart: list[str] | None = None) -> list[tuple[str, str]]:
+    options: dict[str, object] = {"package": "ours.log", "allowed": ["ours.bytes"]}
+    if apart is not None:
+        options["apart"] = apart
     contract = MayImport(
         name="a row of the table",
         session_options={"root_packages": ["ours"]},
-        contract_options={"package": "ours.log", "allowed": ["ours.bytes"]},
+        contract_options=options,
     )
     found = contract.check(graph=graph, verbose=False)
     assert found.kept is (not found.metadata["findings"])
@@ -50,6 +53,13 @@ def test_any_other_module_of_ours_is_a_finding_also_one_that_only_begins_with_an
     add(graph, "ours.daemon", "ours.logger")
 
     assert findings(graph) == [("ours.log", "ours.logger"), ("ours.log.segment", "ours.daemon")]
+
+
+def test_a_package_apart_has_its_own_row(graph: ImportGraph) -> None:
+    add(graph, "ours.log.segment", "ours.daemon")
+    add(graph, "ours.log.tools", "ours.daemon")
+
+    assert findings(graph, apart=["ours.log.tools"]) == [("ours.log.segment", "ours.daemon")]
 
 
 @pytest.mark.parametrize("statement", ["from ours.log._kernel import (", "from ours import __version__"])

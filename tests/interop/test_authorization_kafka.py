@@ -14,6 +14,7 @@ from tests.support.authorization.table import (
     PASSWORD,
     STANDARD_AUTHORIZER,
     SUPER_USER,
+    TOKEN_SECRET,
     answers,
     jaas,
     prepare,
@@ -39,6 +40,7 @@ def test_the_recorded_answers_are_those_of_kafka(tmp_path: Path) -> None:
         listener_name_plaintext_plain_sasl_jaas_config=jaas().replace("required", f"required {credentials}"),
         authorizer_class_name=STANDARD_AUTHORIZER,
         super_users=f"User:{SUPER_USER};User:ANONYMOUS",
+        delegation_token_secret_key=TOKEN_SECRET,
     )
     kafka.format()
     with kafka.running() as broker:

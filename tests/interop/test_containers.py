@@ -14,8 +14,8 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from barnabas.config.jaas import parse_jaas
 from barnabas.config.properties_file import parse_properties
+from barnabas.config.security.jaas import parse_jaas
 from tests.support.containers import (
     IMAGE,
     Compose,

@@ -6,7 +6,7 @@ import base64
 import random
 from pathlib import Path
 
-from barnabas.config.jaas import JaasError, parse_jaas
+from barnabas.config.security.jaas import JaasError, parse_jaas
 from tests.support.kafka.apache_kafka import Kafka
 
 TEXTS = 3000

@@ -26,6 +26,22 @@ from barnabas.protocol.messages.cluster.configs import (
     DescribeConfigsResponse,
     DescribeConfigsResult,
 )
+from barnabas.protocol.messages.cluster.mirrors import (
+    MirrorAction,
+    MirrorDescription,
+    MirroredPartition,
+    MirroredTopic,
+    MirrorsRequest,
+    MirrorsResponse,
+)
+from barnabas.protocol.messages.cluster.standby import (
+    PartitionEnd,
+    SnapshotName,
+    StandbyAction,
+    StandbyIdentity,
+    StandbyRequest,
+    StandbyResponse,
+)
 from barnabas.protocol.messages.data.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
@@ -446,6 +462,44 @@ EXCHANGES: list[tuple[ApiKey, Any, Any]] = [
         ListTransactionsRequest(["Ongoing"], [7], 60_000, "x.*"),
         ListTransactionsResponse([TransactionListing("x", 7, "Ongoing")], ["Odd"], ErrorCode.NONE),
     ),
+    (
+        ApiKey.MIRRORS,
+        MirrorsRequest(MirrorAction.ALTER, ["east"], {"topics": ["a.*"], "keep_cut": True, "start": "7"}, True),
+        MirrorsResponse(
+            ErrorCode.NONE,
+            None,
+            [
+                MirrorDescription(
+                    "east",
+                    {"bootstrap": ["h:9092"], "command_config": None, "max_bytes_per_second": 1},
+                    "running",
+                    "the source is unreachable",
+                    [MirroredTopic("a", "mirrored", "x" * 22), MirroredTopic("b", "failed")],
+                    [
+                        MirroredPartition("a", 0, "copying", 1 << 40, (1 << 40) + 1, 1, 0.5),
+                        MirroredPartition("b", 1, "failed", 0, error="no right to READ"),
+                    ],
+                    [("c", "exists here")],
+                )
+            ],
+            ["d"],
+        ),
+    ),
+    (
+        ApiKey.STANDBY,
+        StandbyRequest(StandbyAction.METADATA, 1 << 40, 0xFFFFFFFF, 500, SnapshotName(7, 3), 2),
+        StandbyResponse(
+            ErrorCode.NONE,
+            None,
+            StandbyIdentity("c" * 22, 1, (b"d" * 16, b"e" * 16), 2, b"checkpoint"),
+            1 << 40,
+            b"batches",
+            SnapshotName(1 << 40, 3),
+            True,
+            [PartitionEnd("t", 0, 1 << 40)],
+        ),
+    ),
+    (ApiKey.STANDBY, StandbyRequest(StandbyAction.IDENTIFY), StandbyResponse(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)),
     (
         ApiKey.DESCRIBE_TRANSACTIONS,
         DescribeTransactionsRequest(["x", "y"]),

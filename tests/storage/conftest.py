@@ -6,7 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.broker.storage.kernels import kernel
 from tests.support.storage.bench import LogBench
+
+
+@pytest.fixture
+def python_appends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let logs that are opened from now on append without the compiled kernel, whose writes Python cannot intercept."""
+    monkeypatch.setattr(kernel, "_append_kernel", None)
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ import pytest
 from barnabas.broker.storage.files.errors import StorageError
 from barnabas.broker.storage.group_commit import FLUSHER_THREAD, FlushCompletion, FlushRequest, GroupCommitFlusher
 from barnabas.broker.storage.log.state import LogState
+from barnabas.broker.storage.producers.state import ProducerState
 from barnabas.broker.storage.segment.log_segment import AppendedBatch, LogSegment
 from tests.support.storage.bench import START_MS, AnnouncedLock, LogBench, append, log_config, sized_batch
 
@@ -305,14 +306,14 @@ def test_a_flush_during_a_roll_syncs_the_segment_being_sealed(bench: LogBench, m
     lock = AnnouncedLock("flush")
     monkeypatch.setattr(log.core, "lock", lock)
     flush = threading.Thread(target=log.flush, name="flush")
-    take_snapshot = log.core.producers.take_snapshot
+    take_snapshot = ProducerState.take_snapshot
 
-    def while_it_rolls(*, durably: bool) -> Path | None:
+    def while_it_rolls(producers: ProducerState, *, durably: bool) -> Path | None:
         flush.start()
         assert lock.wanted.wait(_WAIT_S)  # the flush is waiting for the lock
-        return take_snapshot(durably=durably)
+        return take_snapshot(producers, durably=durably)
 
-    monkeypatch.setattr(log.core.producers, "take_snapshot", while_it_rolls)
+    monkeypatch.setattr(ProducerState, "take_snapshot", while_it_rolls)
     synced = _synced_files(monkeypatch)
     log.roll()
     flush.join(_WAIT_S)

@@ -611,6 +611,7 @@ def test_checkpoints_contain_recovery_points_log_starts_and_high_watermarks(tmp_
 # -- failures
 
 
+@pytest.mark.usefixtures("python_appends")
 def test_a_failing_directory_goes_offline_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     node = _Node(tmp_path, 2)
     manager = node.start()

@@ -7,7 +7,7 @@ import urllib.request
 
 from tests.support.daemon import Daemon
 
-WAIT_S = 10.0
+WAIT_S = 30.0
 _POLL_INTERVAL_S = 0.01
 
 

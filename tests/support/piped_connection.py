@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
@@ -13,6 +13,7 @@ from typing import Any, cast
 from barnabas.broker.network.connection import Connection
 from barnabas.broker.network.connection_registry import ConnectionRegistry
 from barnabas.broker.network.deferred import Deferred
+from barnabas.broker.network.receive_memory import ReceiveMemory
 from barnabas.broker.network.response_frame import ResponseFrame
 from barnabas.broker.network.session import Session
 from barnabas.broker.probes import ConnectionProbe
@@ -42,6 +43,9 @@ class Pipe:
         if self.is_full and not self.paused_writing:
             self.paused_writing = True
             self.connection.pause_writing()
+
+    def writelines(self, pieces: Iterable[bytes]) -> None:
+        self.write(b"".join(pieces))
 
     def take_all(self) -> None:
         """Drain the transport, as if the client had read everything."""
@@ -123,13 +127,23 @@ ServeSession = Callable[[Session, memoryview], Any]
 class Harness:
     """A connection whose dispatcher is `serve`."""
 
-    def __init__(self, serve: ServeSession, *, turn_seconds: float = math.inf, turns: bool = True) -> None:
-        """`turns` False: the test calls `clock.turn` itself."""
+    def __init__(
+        self,
+        serve: ServeSession,
+        *,
+        turn_seconds: float = math.inf,
+        turns: bool = True,
+        memory: ReceiveMemory | None = None,
+        clock: Clock | None = None,
+        host: str = "",
+    ) -> None:
+        """`memory` None: as much as it takes. `turns` False: the test calls `clock.turn` itself."""
         self._turns = turns
         self.pipe = Pipe()
-        self.clock = Clock()
+        self.clock = clock or Clock()
         self.probe = ConnectionProbe()
-        dispatcher = SimpleNamespace(serve=serve)
+        dispatcher = SimpleNamespace(serve=serve, frames=None)
+        loop = cast("asyncio.AbstractEventLoop", self.clock)
         registry = SimpleNamespace(
             loop=self.clock,
             dispatcher=dispatcher,
@@ -137,14 +151,15 @@ class Harness:
             probe=self.probe,
             max_frame_bytes=64 << 20,
             turn_seconds=turn_seconds,
-            warnings=RepeatedWarnings(cast("asyncio.AbstractEventLoop", self.clock)),
+            memory=memory or ReceiveMemory(1 << 40, loop, self.probe, RepeatedWarnings(loop)),
+            warnings=RepeatedWarnings(loop),
             opened=lambda connection: None,
             closed=lambda connection: None,
             bind_access=lambda session: None,
         )
-        self.connection = Connection(
-            cast("ConnectionRegistry", registry), Session(Listener("PLAINTEXT", "127.0.0.1", 0))
-        )
+        session = Session(Listener("PLAINTEXT", "127.0.0.1", 0))
+        session.host = host
+        self.connection = Connection(cast("ConnectionRegistry", registry), session)
         self.pipe.connection = self.connection
         self.connection.connection_made(cast("asyncio.BaseTransport", self.pipe))
 

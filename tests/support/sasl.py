@@ -15,16 +15,18 @@ from barnabas.broker.handlers.security.sasl import sasl_authenticate, sasl_hands
 from barnabas.broker.network.connection import Connection
 from barnabas.broker.network.connection_registry import ConnectionRegistry
 from barnabas.broker.network.dispatch import Dispatcher
+from barnabas.broker.network.receive_memory import ReceiveMemory
 from barnabas.broker.network.session import Session
 from barnabas.broker.probes import BrokerProbes
 from barnabas.broker.repeated_warnings import RepeatedWarnings
 from barnabas.broker.security.sasl.failure_log import FailureLog
 from barnabas.broker.security.sasl.gate import SaslGate
-from barnabas.broker.security.sasl.listener import SaslListener
+from barnabas.broker.security.sasl.listener import GateParts, SaslListener
 from barnabas.broker.security.sasl.mechanisms import Mechanism
 from barnabas.broker.security.sasl.unauthenticated import UnauthenticatedConnections
 from barnabas.broker.security.sasl.work_queue import WorkQueue
 from barnabas.config.listeners import Listener
+from barnabas.protocol.framing import FrameLimit
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.cluster.api_versions import ApiVersionsResponse
 from barnabas.protocol.messages.security.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
@@ -143,23 +145,26 @@ class GatedListener:
                 max_frame_bytes=64 << 20,
                 bind_access=lambda session: None,
                 turn_seconds=1.0,
-                warnings=RepeatedWarnings(self.loop),
+                warnings=(warnings := RepeatedWarnings(self.loop)),
+                memory=ReceiveMemory(64 << 20, self.loop, self.probes.connections, warnings),
                 opened=lambda connection: None,
                 closed=lambda connection: None,
             ),
         )
         self.listener = SaslListener(
             name="SECURE",
-            loop=self.loop,
-            serve=dispatcher.serve,
+            parts=GateParts(
+                loop=self.loop,
+                serve=dispatcher.serve,
+                unauthenticated=UnauthenticatedConnections(lambda: unauthenticated_max),
+                work=WorkQueue(self.loop, executor or InlineExecutor()),
+                failures=FailureLog(self.loop),
+                probe=self.probes.authentications,
+                wall_ms=self.loop.wall_ms,
+                authenticated=lambda session: self.authenticated.append(str(session.principal)),
+            ),
             mechanisms=lambda: {name: Mechanism(begin, lambda: max_reauth_ms) for name, begin in exchanges.items()},
-            unauthenticated=UnauthenticatedConnections(lambda: unauthenticated_max),
-            work=WorkQueue(self.loop, executor or InlineExecutor()),
-            failures=FailureLog(self.loop),
-            probe=self.probes.authentications,
-            wall_ms=self.loop.wall_ms,
-            authenticated=lambda session: self.authenticated.append(str(session.principal)),
-            max_receive_bytes=lambda: MAX_RECEIVE_BYTES,
+            frame_limit=lambda: FrameLimit(MAX_RECEIVE_BYTES, "sasl.server.max.receive.size"),
             failure_delay_seconds=lambda: DELAY_SECONDS,
         )
 

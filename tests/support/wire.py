@@ -20,7 +20,7 @@ from barnabas.protocol.messages.data.produce import (
 from barnabas.protocol.messages.topics.topics import CreateTopicsRequest, NewTopic
 from barnabas.protocol.native import codec
 
-TIMEOUT_S = 10.0
+TIMEOUT_S = 30.0
 
 _hosts = itertools.count(1)
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 from barnabas.broker.groups.classic.state import CAN_REBALANCE
 from barnabas.broker.groups.group import GroupState
 from barnabas.broker.groups.timers import TimerKey
+from barnabas.broker.printable import printable
 from barnabas.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -63,11 +64,11 @@ def prepare(group: ClassicGroup, reason: str) -> None:
     is_initial = group.state is GroupState.EMPTY
     group.transition_to(GroupState.PREPARING_REBALANCE)
     logger.info(
-        "group %r rebalances, generation=%d members=%d: %s",
-        group.group_id,
+        "group %s rebalances, generation=%d members=%d: %s",
+        printable(group.group_id),
         group.generation,
         len(group.roster),
-        reason,
+        printable(reason),
     )
     if is_initial:
         delay_ms = group.settings.initial_rebalance_delay_ms
@@ -143,7 +144,8 @@ def _complete(group: ClassicGroup) -> None:
     for member in late:
         group.remove(member)
     if late:
-        logger.info("group %r goes on without %d members that did not join in time", group.group_id, len(late))
+        name = printable(group.group_id)
+        logger.info("group %s goes on without %d members that did not join in time", name, len(late))
     if len(roster) and not roster.elect_joined_leader():
         group.timers.schedule(JOIN, roster.rebalance_timeout_ms)  # only static members are left, and none has joined
         return
@@ -155,11 +157,11 @@ def _complete(group: ClassicGroup) -> None:
     group.protocol = roster.select_protocol()
     group.transition_to(GroupState.COMPLETING_REBALANCE)
     logger.info(
-        "group %r has a generation, generation=%d members=%d protocol=%s",
-        group.group_id,
+        "group %s has a generation, generation=%d members=%d protocol=%s",
+        printable(group.group_id),
         group.generation,
         len(roster),
-        group.protocol,
+        printable(group.protocol or ""),
     )
     for member in roster:
         group.answer_join(member, group.joined(member, with_members=member.member_id == roster.leader))
@@ -172,7 +174,7 @@ def _complete(group: ClassicGroup) -> None:
 def _become_empty(group: ClassicGroup) -> None:
     group.protocol = None
     group.transition_to(GroupState.EMPTY)
-    logger.info("group %r is empty, generation=%d", group.group_id, group.generation)
+    logger.info("group %s is empty, generation=%d", printable(group.group_id), group.generation)
     group.write({}, _ignore_outcome)
 
 

@@ -235,7 +235,12 @@ class ConsumerGroups:
             member = group.members.get(key[1])
             if member is not None:
                 late[member.member_id] = member
-                logger.info("member %r of group %r is removed: its %s time is over", key[1], group.group_id, key[0])
+                logger.info(
+                    "member %s of group %s is removed: its %s time is over",
+                    printable(key[1]),
+                    printable(group.group_id),
+                    key[0],
+                )
             key = group.timers.pop_due()
         if not late:
             self._log.set_alarm(group.group_id)

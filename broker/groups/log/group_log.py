@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from barnabas.broker.coordinator_log.log import Appended, CoordinatorLog, LogParts
+from barnabas.broker.coordinator_log.log import Appended, CoordinatorLog
+from barnabas.broker.coordinator_log.parts import LogParts
 from barnabas.broker.groups.log.offsets_topic import CONSUMER_OFFSETS
 from barnabas.broker.groups.log.records import GroupRecord, TransactionWriter, encode_batches
 from barnabas.protocol.compression import Codec

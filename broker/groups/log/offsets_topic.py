@@ -5,16 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.coordinator_log.topic import CoordinatorTopic
-from barnabas.protocol.messages.topics.topics import NewTopic
 
 if TYPE_CHECKING:
     from barnabas.config import BrokerConfig
+    from barnabas.protocol.messages.topics.topics import NewTopic
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 
 
 def new_offsets_topic(config: BrokerConfig) -> NewTopic:
     """Return the topic as Kafka creates it, with the one replica that a single node has."""
+    from barnabas.protocol.messages.topics.topics import NewTopic  # late: most starts create no topic
+
     return NewTopic(
         OFFSETS_TOPIC,
         config.get_int("offsets.topic.num.partitions"),

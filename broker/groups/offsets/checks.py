@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.groups.offset_commit import (
-    OffsetCommitPartition,
-    OffsetCommitPartitionResult,
-    OffsetCommitTopic,
-    OffsetCommitTopicResult,
-)
 
 if TYPE_CHECKING:
     from barnabas.broker.metadata.image import MetadataImage, TopicImage
+    from barnabas.protocol.messages.groups.offset_commit import (
+        OffsetCommitPartition,
+        OffsetCommitPartitionResult,
+        OffsetCommitTopic,
+        OffsetCommitTopicResult,
+    )
 
 
 class AcceptedPartition(NamedTuple):
@@ -38,6 +38,8 @@ def accept_partitions(
 
     In this order: UNKNOWN_TOPIC_ID, TOPIC_AUTHORIZATION_FAILED for the topics in `denied`, UNKNOWN_TOPIC_OR_PARTITION.
     """
+    from barnabas.protocol.messages.groups.offset_commit import OffsetCommitPartitionResult, OffsetCommitTopicResult
+
     accepted = []
     answered = []
     for each in topics:

@@ -23,12 +23,6 @@ from barnabas.broker.printable import printable
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.groups.keys import GroupMetadataKey, OffsetCommitKey
 from barnabas.protocol.groups.offsets import NO_TIMESTAMP, OffsetCommitValue
-from barnabas.protocol.messages.groups.offset_commit import (
-    DEFAULT_RETENTION,
-    OffsetCommitRequest,
-    OffsetCommitResponse,
-    refuse_commit,
-)
 
 if TYPE_CHECKING:
     from barnabas.broker.coordinator_log.log import Appended
@@ -36,6 +30,7 @@ if TYPE_CHECKING:
     from barnabas.broker.groups.registry import GroupRegistry
     from barnabas.broker.live_config import LiveConfig
     from barnabas.broker.metadata.view import MetadataView
+    from barnabas.protocol.messages.groups.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 
 _LONG_MAX: Final = 2**63 - 1
 
@@ -88,6 +83,8 @@ class GroupOffsets:
 
         Raises BrokerError for the whole request.
         """
+        from barnabas.protocol.messages.groups.offset_commit import DEFAULT_RETENTION, OffsetCommitResponse
+
         topics, accepted = accept_partitions(self._store.image, request.topics, denied)
         response = OffsetCommitResponse(topics)
         if not accepted:
@@ -187,6 +184,8 @@ def _commit_answer(
     request: OffsetCommitRequest, response: OffsetCommitResponse, appended: Appended
 ) -> OffsetCommitResponse | Deferred[OffsetCommitResponse]:
     """Answer once the records are appended; an error of the log is the error of every partition."""
+    from barnabas.protocol.messages.groups.offset_commit import refuse_commit
+
     answer: Deferred[OffsetCommitResponse] = Deferred()
     appended.then(lambda error: answer.resolve(response if error is None else refuse_commit(request, error.code)))
     return answer

@@ -11,26 +11,27 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from barnabas import __version__
-from barnabas.broker.metadata.features import served_features
+from barnabas.broker.metadata.served_features import served_features
 from barnabas.protocol.messages.cluster.api_versions import (
     ApiVersionRange,
     ApiVersionsRequest,
     ApiVersionsResponse,
 )
-from barnabas.protocol.native.apis import NATIVE_APIS
-from barnabas.protocol.native.codec import VERSION
+from barnabas.protocol.native.apis import NATIVE_APIS, VERSION
 
 if TYPE_CHECKING:
+    from barnabas.broker.metadata.image import MetadataImage
     from barnabas.broker.metadata.view import MetadataView
     from barnabas.broker.network.session import Session
 
 
 class ApiVersionsHandler:
-    """Serves ApiVersions. The response is built once, except for the features, which a metadata change may alter."""
+    """Serves ApiVersions. The response is built, and encoded, once for each metadata image, which has the features."""
 
     def __init__(self, store: MetadataView, has_consumer_groups: bool, max_frame_bytes: int) -> None:
         self._store = store
         self._has_consumer_groups = has_consumer_groups
+        self._image: MetadataImage | None = None
         self._response = ApiVersionsResponse(
             server="barnabas",
             server_version=__version__,
@@ -43,7 +44,9 @@ class ApiVersionsHandler:
     def __call__(self, session: Session, request: ApiVersionsRequest) -> ApiVersionsResponse:
         """Answer one ApiVersions request as the module docstring specifies."""
         image = self._store.image
-        features = served_features(image, has_consumer_groups=self._has_consumer_groups)
-        if not features:
-            return self._response
-        return replace(self._response, features=features, features_epoch=image.end_offset - 1)
+        if image is not self._image:
+            self._image = image
+            features = served_features(image, has_consumer_groups=self._has_consumer_groups)
+            epoch = image.end_offset - 1 if features else -1
+            self._response = replace(self._response, features=features, features_epoch=epoch, encoded={})
+        return self._response

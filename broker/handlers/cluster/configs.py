@@ -15,19 +15,20 @@ name, INVALID_REQUEST for another broker's id and for a resource that is listed 
 
 A group's configs may be set before the group exists, and outlive it; groups have no common default.
 
-As in Kafka, describing the default of all brokers lists only what was set there, and secrets have no value. Kafka's
-topic properties that have no effect here are listed if set, with the type "unknown"; internal.segment.bytes, Kafka's
-way around its own limits, only if set.
+As in Kafka, describing the default of all brokers lists only what was set there, and secrets have no value. Mirrors'
+definitions are among them, as barnabas.mirror.definition.NAME. Kafka's topic properties that have no effect here are
+listed if set, with the type "unknown"; internal.segment.bytes, Kafka's way around its own limits, only if set.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from barnabas.broker.config_entries import broker_entries, group_entries, topic_entries
+from barnabas.broker.config_entries import broker_entries, group_entries, mirror_entries, topic_entries
 from barnabas.broker.handlers.authorization import denial, ensure_allowed, is_allowed
+from barnabas.broker.handlers.turns import Turns, in_turns
 from barnabas.broker.metadata.config_resources import ensure_group_named, ensure_topic, unserved_resource_type
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
@@ -48,9 +49,10 @@ from barnabas.protocol.messages.cluster.configs import (
     DescribeConfigsResult,
 )
 from barnabas.protocol.messages.security.resources import CLUSTER_NAME, Operation, ResourceType
+from barnabas.protocol.mirrors.fields import DEFINITION_PREFIX
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping
+    from collections.abc import Coroutine, Hashable, Mapping
 
     from barnabas.broker.live_config import LiveConfig
     from barnabas.broker.metadata.view import MetadataView
@@ -67,12 +69,20 @@ class DescribeConfigsHandler:
         self._config = config
         self._probe = probe
 
-    def __call__(self, session: Session, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
-        """Answer one DescribeConfigs request as the module docstring specifies."""
+    def __call__(
+        self, session: Session, request: DescribeConfigsRequest
+    ) -> DescribeConfigsResponse | Coroutine[Any, Any, DescribeConfigsResponse]:
+        """Answer one DescribeConfigs request as the module docstring specifies; many resources in several turns."""
+        return in_turns(self._describe(session, request))
+
+    async def _describe(self, session: Session, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+        turns = Turns()
         results = []
         times_named = Counter((entry.resource.type, entry.resource.name) for entry in request.resources)
         same: dict[Hashable, list[ConfigEntry]] = {}
         for entry in request.resources:
+            if turns.is_over:
+                await turns.next()
             try:
                 if times_named[(entry.resource.type, entry.resource.name)] > 1:
                     # Each would be described in full: a small request with a very large response.
@@ -145,6 +155,9 @@ class DescribeConfigsHandler:
         if resource.name == "":
             for entry in entries:
                 entry.synonyms = [each for each in entry.synonyms if each.source == entry.source]
+            stored = self._store.image.mirrors.texts.items()
+            definitions = {name: text for name, text in stored if name.startswith(DEFINITION_PREFIX)}
+            entries += mirror_entries(definitions, with_synonyms=request.include_synonyms)
         return entries
 
 
@@ -163,12 +176,14 @@ class AlterConfigsHandler:
 
     async def __call__(self, session: Session, request: AlterConfigsRequest) -> AlterConfigsResponse:
         """Answer one AlterConfigs request as the module docstring specifies."""
-        denied = {
-            position: denial(kind)
-            for position, asked in enumerate(request.resources)
-            for kind, name in (_authorized(asked.resource),)
-            if not is_allowed(session, Operation.ALTER_CONFIGS, kind, name, self._api)
-        }
+        turns = Turns()
+        denied: dict[int, BrokerError] = {}
+        for position, asked in enumerate(request.resources):
+            if turns.is_over:
+                await turns.next()
+            kind, name = _authorized(asked.resource)
+            if not is_allowed(session, Operation.ALTER_CONFIGS, kind, name, self._api):
+                denied[position] = denial(kind)
         response = await (self._without(request, denied) if denied else self._changes.alter_configs(request))
         for result in response.results:
             if result.error is not ErrorCode.NONE:
@@ -188,7 +203,10 @@ class AlterConfigsHandler:
         tried = iter(checked.results)
         times_named = Counter((asked.resource.type, asked.resource.name) for asked in request.resources)
         results = []
+        turns = Turns()
         for position, asked in enumerate(request.resources):
+            if turns.is_over:
+                await turns.next()
             if position not in denied:
                 results.append(next(changed))
                 continue

@@ -3,9 +3,9 @@
 Order of checks per partition: the client may DELETE the topic (TOPIC_AUTHORIZATION_FAILED); it exists
 (UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR if its directory is offline); the topic is not internal
 (INVALID_TOPIC_EXCEPTION); its cleanup.policy includes delete, since a topic that is only compacted keeps its records
-(POLICY_VIOLATION); the offset is -1 or in [0, high watermark] (OFFSET_OUT_OF_RANGE). An offset below the log start
-offset changes nothing and is not an error. The response has the log start offset. One bad partition never fails the
-others.
+(POLICY_VIOLATION); it is not a mirror (POLICY_VIOLATION); the offset is -1 or in [0, high watermark]
+(OFFSET_OUT_OF_RANGE). An offset below the log start offset changes nothing and is not an error. The response has the
+log start offset. One bad partition never fails the others.
 
 Deleted records are unreadable once the response is sent. As in Kafka the new log start offset becomes durable with the
 next log-start-offset-checkpoint (log.flush.start.offset.checkpoint.interval.ms, or a clean stop), and the bytes are
@@ -15,9 +15,10 @@ Kafka waits for the copy, here the copy follows with its next chunk.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from barnabas.broker.handlers.authorization import denial, denied_names
+from barnabas.broker.handlers.authorization import denial
+from barnabas.broker.handlers.turns import Turns, denied_in_turns, in_turns
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.data.delete_records import (
@@ -31,6 +32,8 @@ from barnabas.protocol.messages.security.resources import Operation, ResourceTyp
 from barnabas.protocol.topic_name import is_internal
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from barnabas.broker.network.session import Session
     from barnabas.broker.partitions.registry import PartitionRegistry
     from barnabas.broker.probes import ApiProbe
@@ -43,19 +46,27 @@ class DeleteRecordsHandler:
         self._partitions = partitions
         self._probe = probe
 
-    def __call__(self, session: Session, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
-        """Answer one DeleteRecords request as the module docstring specifies."""
-        topic_names = (topic.name for topic in request.topics)
-        denied = denied_names(session, Operation.DELETE, ResourceType.TOPIC, topic_names, ApiKey.DELETE_RECORDS)
-        return DeleteRecordsResponse(
-            [
-                DeleteRecordsTopicResult(
-                    topic.name,
-                    [self._delete(topic.name, entry, is_denied=topic.name in denied) for entry in topic.partitions],
-                )
-                for topic in request.topics
-            ]
+    def __call__(
+        self, session: Session, request: DeleteRecordsRequest
+    ) -> DeleteRecordsResponse | Coroutine[Any, Any, DeleteRecordsResponse]:
+        """Answer one DeleteRecords request as the module docstring specifies; of many partitions in several turns."""
+        return in_turns(self._delete_all(session, request))
+
+    async def _delete_all(self, session: Session, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
+        turns = Turns()
+        names = (topic.name for topic in request.topics)
+        denied = await denied_in_turns(
+            turns, session, Operation.DELETE, ResourceType.TOPIC, names, ApiKey.DELETE_RECORDS
         )
+        topics = []
+        for topic in request.topics:
+            results = []
+            for entry in topic.partitions:
+                if turns.is_over:
+                    await turns.next()
+                results.append(self._delete(topic.name, entry, is_denied=topic.name in denied))
+            topics.append(DeleteRecordsTopicResult(topic.name, results))
+        return DeleteRecordsResponse(topics)
 
     def _delete(self, topic: str, entry: DeleteRecordsPartition, *, is_denied: bool) -> DeleteRecordsPartitionResult:
         try:

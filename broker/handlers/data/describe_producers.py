@@ -2,27 +2,31 @@
 
 Errors per partition: INVALID_TOPIC_EXCEPTION for an illegal topic name, TOPIC_AUTHORIZATION_FAILED if the client may
 not READ the topic, UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR if its directory is offline. Expired producers
-(producer.id.expiration.ms) are not listed.
+(producer.id.expiration.ms) are not listed. Differs from Kafka: INVALID_REQUEST for each occurrence of a partition that
+is listed more than ten times.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.handlers.authorization import ensure_allowed
+from barnabas.broker.handlers.repetitions import DESCRIBED_MAX, repeated, repetition_error
+from barnabas.broker.handlers.turns import Turns, in_turns
 from barnabas.protocol.errors import BrokerError
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.data.describe_producers import (
     DescribeProducersPartitionResult,
     DescribeProducersRequest,
     DescribeProducersResponse,
-    DescribeProducersTopic,
     DescribeProducersTopicResult,
 )
 from barnabas.protocol.messages.security.resources import Operation, ResourceType
 from barnabas.protocol.topic_name import validate_topic_name
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from barnabas.broker.network.session import Session
     from barnabas.broker.partitions.registry import PartitionRegistry
     from barnabas.broker.probes import ApiProbe
@@ -35,24 +39,36 @@ class DescribeProducersHandler:
         self._partitions = partitions
         self._probe = probe
 
-    def __call__(self, session: Session, request: DescribeProducersRequest) -> DescribeProducersResponse:
-        """Answer one DescribeProducers request as the module docstring specifies."""
-        return DescribeProducersResponse(
-            [
-                DescribeProducersTopicResult(topic.name, self._describe_topic(session, topic, request.producer_id))
-                for topic in request.topics
-            ]
-        )
+    def __call__(
+        self, session: Session, request: DescribeProducersRequest
+    ) -> DescribeProducersResponse | Coroutine[Any, Any, DescribeProducersResponse]:
+        """Answer one DescribeProducers request as the module docstring specifies; of many partitions in turns."""
+        return in_turns(self._describe_all(session, request))
 
-    def _describe_topic(
-        self, session: Session, topic: DescribeProducersTopic, producer_id: int | None
-    ) -> list[DescribeProducersPartitionResult]:
-        try:
-            validate_topic_name(topic.name)
-            ensure_allowed(session, Operation.READ, ResourceType.TOPIC, topic.name, ApiKey.DESCRIBE_PRODUCERS)
-        except BrokerError as error:
-            return [self._refuse(number, error) for number in topic.partitions]
-        return [self._describe(topic.name, number, producer_id) for number in topic.partitions]
+    async def _describe_all(self, session: Session, request: DescribeProducersRequest) -> DescribeProducersResponse:
+        turns = Turns()
+        refused = repeated(
+            ((topic.name, number) for topic in request.topics for number in topic.partitions), DESCRIBED_MAX
+        )
+        topics = []
+        for topic in request.topics:
+            refusal = _topic_refusal(session, topic.name)
+            results = []
+            for number in topic.partitions:
+                if turns.is_over:
+                    await turns.next()
+                error = (
+                    repetition_error("partition", DESCRIBED_MAX)
+                    if refusal is None and (topic.name, number) in refused
+                    else refusal
+                )
+                results.append(
+                    self._describe(topic.name, number, request.producer_id)
+                    if error is None
+                    else self._refuse(number, error)
+                )
+            topics.append(DescribeProducersTopicResult(topic.name, results))
+        return DescribeProducersResponse(topics)
 
     def _describe(self, topic: str, number: int, producer_id: int | None) -> DescribeProducersPartitionResult:
         try:
@@ -69,3 +85,13 @@ class DescribeProducersHandler:
     def _refuse(self, number: int, error: BrokerError) -> DescribeProducersPartitionResult:
         self._probe.count_error(error.code.name.lower())
         return DescribeProducersPartitionResult(number, error.code, error.message)
+
+
+def _topic_refusal(session: Session, topic: str) -> BrokerError | None:
+    """Return the error of all partitions of a topic, or None."""
+    try:
+        validate_topic_name(topic)
+        ensure_allowed(session, Operation.READ, ResourceType.TOPIC, topic, ApiKey.DESCRIBE_PRODUCERS)
+    except BrokerError as error:
+        return error
+    return None

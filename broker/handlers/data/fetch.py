@@ -9,15 +9,20 @@ The client may READ each topic, a follower the whole cluster with CLUSTER_ACTION
 partitions, before any other error but UNKNOWN_TOPIC_ID. Differs from Kafka: a long poll is checked again when it is
 answered, so a revoked permission holds for fetches that wait.
 
+A client that sends the leader epoch of its last batch gets no records where its log is no prefix of this one, but the
+epoch and offset up to which the two may agree (KIP-595); OFFSET_OUT_OF_RANGE for an epoch above all of the log's.
+
 Errors per partition: OFFSET_OUT_OF_RANGE below the log start or beyond the log end; FENCED_LEADER_EPOCH or
 UNKNOWN_LEADER_EPOCH for a leader epoch other than the current one; UNKNOWN_TOPIC_ID; and, because there are no
-followers, Kafka's codes for a replica that is not assigned: NOT_LEADER_OR_FOLLOWER, or UNKNOWN_LEADER_EPOCH if the
-follower sends an epoch. For the whole request: FETCH_SESSION_ID_NOT_FOUND for an incremental fetch, since there are no
-fetch sessions (the client then sends a full request); UNKNOWN_SERVER_ERROR, as in Kafka, for an unknown isolation
-level.
+followers but a standby, Kafka's codes for a replica that is not assigned: NOT_LEADER_OR_FOLLOWER, or
+UNKNOWN_LEADER_EPOCH if the follower sends an epoch; INCONSISTENT_TOPIC_ID for a topic that was created again during a
+fetch session. For the whole request: the errors of fetch sessions (fetch_contexts.py); UNKNOWN_SERVER_ERROR, as in
+Kafka, for an unknown isolation level.
 
-Answered without waiting: any error, `max_wait_ms` 0, and records of a segment that is not the last, because a response
-takes records of one segment only and more follow.
+Answered without waiting: any error or divergence, `max_wait_ms` 0, and records of a segment that is not the last,
+because a response takes records of one segment only and more follow.
+
+Plain requests of Kafka's protocol are served by kernels/_fetch.pyx where it was built.
 
 A client with a quota reads at most what the whole window of its quota allows, and above its quota an empty response.
 """
@@ -25,18 +30,23 @@ A client with a quota reads at most what the whole window of its quota allows, a
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from barnabas.broker.handlers.authorization import denial, ensure_allowed, is_cluster_allowed
+from barnabas.broker.handlers.data.fetch_attempt import FetchAttempt
+from barnabas.broker.handlers.data.fetch_contexts import NO_SESSION_ID, FetchContexts, FullFetch, IncrementalFetch
+from barnabas.broker.handlers.data.fetch_order import unread_last
 from barnabas.broker.handlers.data.isolation import ensure_isolation
+from barnabas.broker.handlers.data.session_wait import SessionFetchWait
 from barnabas.broker.partitions.delayed_fetch import DelayedFetch
-from barnabas.broker.partitions.fetch_conversion import OldFormatPart, convert_parts
 from barnabas.broker.printable import printable
 from barnabas.broker.storage.segment.old_format_slice import OldFormatSlice
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.data.fetch import (
+    NO_SESSION,
     READ_COMMITTED,
+    STANDBY_REPLICA_ID,
     AbortedTransaction,
     FetchPartition,
     FetchPartitionResult,
@@ -51,6 +61,8 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
     from concurrent.futures import Executor
 
+    from barnabas.broker.handlers.data.fetch_session import FetchSession
+    from barnabas.broker.handlers.data.kernels._fetch import FetchKernel
     from barnabas.broker.network.deferred import Deferred
     from barnabas.broker.network.session import Session
     from barnabas.broker.partitions.partition import Partition
@@ -60,13 +72,8 @@ if TYPE_CHECKING:
     from barnabas.broker.storage.files.file_records import FileSlice
     from barnabas.broker.storage.log.readable_log import ReadableLog
 
-_WHOLE_REQUESTS = (-1, 0)
-"""Session epochs of full requests: no session, or a new one."""
-
-_RESPONSE_BYTES: Final = 16
-_TOPIC_BYTES: Final = 18
-_PARTITION_BYTES: Final = 40
-"""Bytes of a response beside its records."""
+_Context = FullFetch | IncrementalFetch | None
+"""The request's fetch session; None for a request without one."""
 
 
 class FetchHandler:
@@ -81,8 +88,10 @@ class FetchHandler:
         fetch_max_bytes: int,
         topic_name: TopicName,
         node_id: int,
+        contexts: FetchContexts,
     ) -> None:
         """`fetch_max_bytes`: fetch.max.bytes."""
+        self._contexts = contexts
         self._blocking_io = blocking_io
         self._partitions = partitions
         self._topic_name = topic_name
@@ -90,40 +99,70 @@ class FetchHandler:
         self._probes = probes
         self._probe = probes.api(ApiKey.FETCH.label)
         self._loop = loop
-        self._fetch_max_bytes = fetch_max_bytes
-        self._waiting: set[DelayedFetch] = set()
+        self.fetch_max_bytes = fetch_max_bytes
+        self._waiting: set[DelayedFetch | SessionFetchWait] = set()
         self._draining = False
+        self._kernel: FetchKernel | None = None
+
+    def use_kernel(self, kernel: FetchKernel) -> None:
+        """Leave plain requests to a kernel, whose waiting fetches `answer_all` answers too."""
+        self._kernel = kernel
+        kernel.use_sessions(self._contexts.cache, self.answer_in_session)
 
     def __call__(
         self, session: Session, request: FetchRequest
     ) -> FetchResponse | Deferred[FetchResponse | Exception] | Coroutine[None, None, FetchResponse]:
         """Read the partitions. Returns a Deferred for a long poll, a coroutine if old formats must be converted."""
-        if request.session_epoch not in _WHOLE_REQUESTS:
-            raise BrokerError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, f"there is no fetch session {request.session_id}")
+        context: FullFetch | IncrementalFetch | None = None
+        if request.session_epoch != NO_SESSION or request.session_id != NO_SESSION_ID:
+            begun = self._contexts.begin(session, request)
+            if isinstance(begun, FetchResponse):
+                return self._refused(begun)
+            context = begun
         ensure_isolation(request.isolation)
-        attempt = self._read(session, request)
+        attempt = self._read(session, request, context)
+        request.forgotten = ()  # they have left the session; a wait may be long, and their names may have megabytes
         if attempt.old_format:
-            return self._converted(session, request, attempt)
+            return self._converted(session, request, context, attempt)
         min_bytes = min(request.min_bytes, attempt.max_bytes)
         if attempt.failed or attempt.size >= min_bytes or request.max_wait_ms == 0 or self._draining:
-            return self._answer(session, request, attempt)
-        if not attempt.partitions or attempt.has_later_segments:
-            return self._answer(session, request, attempt)
-        return self._wait(session, request, attempt, min_bytes)
+            return self._answer(session, request, context, attempt)
+        if attempt.diverged or attempt.has_later_segments:
+            return self._answer(session, request, context, attempt)
+        if not isinstance(context, IncrementalFetch):
+            if not attempt.partitions:
+                return self._answer(session, request, context, attempt)
+            return self._wait(session, request, context, attempt, min_bytes)
+        return self._wait_in_session(session, request, context, min_bytes - attempt.size)
 
-    async def _converted(self, session: Session, request: FetchRequest, attempt: FetchAttempt) -> FetchResponse:
+    async def _converted(
+        self, session: Session, request: FetchRequest, context: _Context, attempt: FetchAttempt
+    ) -> FetchResponse:
         """Convert old message formats on an executor and answer without waiting for min_bytes."""
         await self._loop.run_in_executor(self._blocking_io, attempt.convert_old_formats)
-        return self._answer(session, request, attempt)
+        return self._answer(session, request, context, attempt)
 
     def answer_all(self) -> None:
         """Answer every waiting fetch with the records available; none waits any more. For the broker's stop."""
         self._draining = True
         for waiting in list(self._waiting):
             waiting.finish()
+        if self._kernel is not None:
+            self._kernel.answer_all()
+
+    def answer_now(self, session: Session, request: FetchRequest) -> FetchResponse:
+        """Answer a request that has waited in the kernel, in a case that it leaves to this handler."""
+        return self._answer(session, request, None, self._read(session, request, None))
+
+    def answer_in_session(
+        self, fetch_session: FetchSession, epoch: int, session: Session, request: FetchRequest
+    ) -> FetchResponse:
+        """Answer like `answer_now` for an incremental request; `epoch` is the session's after this request."""
+        context = self._contexts.resume(fetch_session, epoch)
+        return self._answer(session, request, context, self._read(session, request, context))
 
     def _wait(
-        self, session: Session, request: FetchRequest, attempt: FetchAttempt, min_bytes: int
+        self, session: Session, request: FetchRequest, context: _Context, attempt: FetchAttempt, min_bytes: int
     ) -> Deferred[FetchResponse | Exception]:
         waiting = DelayedFetch(
             attempt.partitions,
@@ -131,32 +170,50 @@ class FetchHandler:
             committed_only=attempt.committed_only,
             max_wait_seconds=request.max_wait_ms / 1000,
             loop=self._loop,
-            read=lambda: self._read_again(session, request),
+            read=lambda: self._read_again(session, request, context),
             ended=self._wait_ended,
         )
+        return self._wait_began(waiting)
+
+    def _wait_in_session(
+        self, session: Session, request: FetchRequest, context: IncrementalFetch, missing_bytes: int
+    ) -> Deferred[FetchResponse | Exception]:
+        context.watch_pending()
+        waiting = SessionFetchWait(
+            context.session,
+            missing_bytes=missing_bytes,
+            max_wait_seconds=request.max_wait_ms / 1000,
+            loop=self._loop,
+            read=lambda: self._read_again(session, request, context),
+            ended=self._wait_ended,
+        )
+        return self._wait_began(waiting)
+
+    def _read_again(self, session: Session, request: FetchRequest, context: _Context) -> FetchResponse:
+        if session.quota is not None:
+            session.quota.resume()
+        return self._answer(session, request, context, self._read(session, request, context))
+
+    def _wait_began(self, waiting: DelayedFetch | SessionFetchWait) -> Deferred[FetchResponse | Exception]:
         self._waiting.add(waiting)
         self._probes.fetches_waiting += 1
         return waiting.response
 
-    def _read_again(self, session: Session, request: FetchRequest) -> FetchResponse:
-        if session.quota is not None:
-            session.quota.resume()
-        return self._answer(session, request, self._read(session, request))
-
-    def _wait_ended(self, waiting: DelayedFetch) -> None:
+    def _wait_ended(self, waiting: DelayedFetch | SessionFetchWait) -> None:
         self._waiting.discard(waiting)
         self._probes.fetches_waiting -= 1
 
-    def _read(self, session: Session, request: FetchRequest) -> FetchAttempt:
+    def _read(self, session: Session, request: FetchRequest, context: _Context) -> FetchAttempt:
         committed_only = request.isolation == READ_COMMITTED
-        max_bytes = min(request.max_bytes, self._fetch_max_bytes)
+        max_bytes = min(request.max_bytes, self.fetch_max_bytes)
         if session.quota is not None and request.replica_id < 0:
             max_bytes = min(max_bytes, session.quota.fetch_budget())
         attempt = FetchAttempt(max_bytes, committed_only=committed_only)
         access = session.access
         may_read_all = request.replica_id >= 0 and is_cluster_allowed(session, Operation.CLUSTER_ACTION, ApiKey.FETCH)
-        for topic in request.topics:
-            name = topic.name if topic.topic_id is None else self._topic_name(topic.topic_id)
+        for topic in context.topics() if isinstance(context, IncrementalFetch) else request.topics:
+            # A session's topic keeps the name that its id had.
+            name = topic.name if topic.name or topic.topic_id is None else self._topic_name(topic.topic_id)
             results: list[FetchPartitionResult] = []
             for entry in topic.partitions:
                 try:
@@ -164,31 +221,53 @@ class FetchHandler:
                         raise BrokerError(ErrorCode.UNKNOWN_TOPIC_ID, "unknown topic id")
                     if access is not None and not may_read_all:
                         _ensure_read_allowed(session, access, request, name)
-                    results.append(self._read_one(session, name, entry, attempt, request))
+                    results.append(self._read_one(session, name, topic.topic_id, entry, attempt, request))
                 except BrokerError as error:
                     attempt.failed = True
                     results.append(self._refusal(name, entry, error))
-            attempt.topics.append(FetchTopicResult(topic.name, results, topic.topic_id))
+            attempt.topics.append(FetchTopicResult(name or "", results, topic.topic_id))
+        if attempt.failed:
+            attempt.topics = unread_last(attempt.topics)
         return attempt
 
     def _read_one(
-        self, session: Session, topic: str, entry: FetchPartition, attempt: FetchAttempt, request: FetchRequest
+        self,
+        session: Session,
+        topic: str,
+        topic_id: bytes | None,
+        entry: FetchPartition,
+        attempt: FetchAttempt,
+        request: FetchRequest,
     ) -> FetchPartitionResult:
         partition = self._partitions.get(topic, entry.partition)
         if partition is None:
             raise self._partitions.refusal(topic, entry.partition)
+        if topic_id is not None and topic_id != partition.topic_id:
+            raise BrokerError(ErrorCode.INCONSISTENT_TOPIC_ID, f"the topic id of {printable(topic)} is another one now")
         partition.ensure_current_epoch(entry.current_leader_epoch)
-        if request.replica_id >= 0:
+        if request.replica_id >= 0 and request.replica_id != STANDBY_REPLICA_ID:
             raise _not_a_replica(request.replica_id, topic, entry)
         committed_only = attempt.committed_only
         attempt.partitions.append(partition)
         log = partition.log
+        diverging = log.diverging_epoch(entry.last_fetched_epoch, entry.offset)
+        if diverging is not None:
+            attempt.diverged = True
+            return FetchPartitionResult(
+                entry.partition,
+                high_watermark=log.high_watermark,
+                last_stable_offset=log.last_stable_offset,
+                log_start_offset=log.log_start_offset,
+                diverging=diverging,
+            )
         records = partition.read(
             entry.offset,
             min(entry.max_bytes, attempt.budget),
             committed_only=committed_only,
             at_least_one_batch=attempt.size == 0,
         )
+        if request.replica_id == STANDBY_REPLICA_ID and isinstance(records, OldFormatSlice):
+            records = records.records  # a copy has the stored bytes, also of old formats
         _count_records_out(session, topic, entry, partition, got_bytes=records is not None)
         result = FetchPartitionResult(
             entry.partition,
@@ -216,73 +295,29 @@ class FetchHandler:
             entry.partition, error.code, log.high_watermark, log.last_stable_offset, log.log_start_offset
         )
 
-    @staticmethod
-    def _answer(session: Session, request: FetchRequest, attempt: FetchAttempt) -> FetchResponse:
+    def _answer(
+        self, session: Session, request: FetchRequest, context: _Context, attempt: FetchAttempt
+    ) -> FetchResponse:
         attempt.convert_old_formats()  # left only after a wait, and then there is next to nothing to convert
+        session_id = NO_SESSION_ID
+        if isinstance(context, IncrementalFetch):
+            session_id = context.session.session_id
+            if not context.is_current:
+                refusal = FetchResponse([], error=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=session_id)
+                return self._refused(refusal)
+            attempt.topics = context.changed(attempt.topics)
         quota = session.quota
         if quota is not None and request.replica_id < 0 and quota.fetched(attempt.response_bytes):
-            return FetchResponse([], attempt.committed_only)
+            return FetchResponse([], attempt.committed_only, session_id)
         for partition, _, result in attempt.taken:
             partition.probe.bytes_out += 0 if result.records is None else result.records.size
-        return FetchResponse(attempt.topics, attempt.committed_only)
+        if context is not None:
+            session_id = context.sent(attempt.topics)
+        return FetchResponse(attempt.topics, attempt.committed_only, session_id)
 
-
-class FetchAttempt:
-    """One pass over the partitions of a request: the results so far and the remaining budget."""
-
-    __slots__ = (
-        "budget",
-        "committed_only",
-        "failed",
-        "max_bytes",
-        "old_format",
-        "partitions",
-        "size",
-        "taken",
-        "topics",
-    )
-
-    def __init__(self, budget: int, *, committed_only: bool) -> None:
-        self.committed_only = committed_only
-        self.max_bytes = budget
-        self.budget = budget
-        self.size = 0
-        self.failed = False
-        self.topics: list[FetchTopicResult] = []
-        self.partitions: list[Partition] = []
-        self.taken: list[tuple[Partition, int, FetchPartitionResult]] = []
-        """Partition, offset and result of each partition with records."""
-        self.old_format: list[OldFormatPart] = []
-        """Parts that must be converted before they are sent."""
-
-    def take(
-        self, partition: Partition, offset: int, result: FetchPartitionResult, records: FileSlice | OldFormatSlice
-    ) -> None:
-        """Subtract the records' bytes from the budget, which only the first batch may exceed."""
-        size = records.size
-        self.size += size
-        self.budget = max(0, self.budget - size)
-        self.taken.append((partition, offset, result))
-        if isinstance(records, OldFormatSlice):
-            self.old_format.append(OldFormatPart(result, partition.log, offset, records))
-
-    def convert_old_formats(self) -> None:
-        """Convert parts in old message formats, within the limit of the request."""
-        if self.old_format:
-            parts, self.old_format = self.old_format, []
-            convert_parts(parts, self.max_bytes - self.size + sum(part.records.size for part in parts))
-
-    @property
-    def response_bytes(self) -> int:
-        """Size of the response, as a quota counts it: exact for versions with topic ids, of records without errors."""
-        records = sum([0 if result.records is None else result.records.size for _, _, result in self.taken])
-        partitions = sum([len(topic.partitions) for topic in self.topics])
-        return _RESPONSE_BYTES + len(self.topics) * _TOPIC_BYTES + partitions * _PARTITION_BYTES + records
-
-    @property
-    def has_later_segments(self) -> bool:
-        """Whether records were found in a segment that is not the last of its log."""
-        return any(offset < partition.log.segments[-1].base_offset for partition, offset, _ in self.taken)
+    def _refused(self, refusal: FetchResponse) -> FetchResponse:
+        self._probe.count_error(refusal.error.name.lower())
+        return refusal
 
 
 def _aborted(log: ReadableLog, offset: int, records: FileSlice | OldFormatSlice) -> list[AbortedTransaction]:

@@ -20,11 +20,12 @@ Lookups that read the log, perhaps from a slow disk, run on the blocking-I/O exe
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from barnabas.broker.handlers.authorization import denial, denied_names
+from barnabas.broker.handlers.authorization import denial
 from barnabas.broker.handlers.data.isolation import ensure_isolation
+from barnabas.broker.handlers.repetitions import repeated, repetition_error
+from barnabas.broker.handlers.turns import Turns, denied_in_turns, in_turns
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.data.fetch import READ_COMMITTED
@@ -35,6 +36,7 @@ from barnabas.protocol.messages.data.list_offsets import (
     LATEST_TIERED_TIMESTAMP,
     LATEST_TIMESTAMP,
     MAX_TIMESTAMP,
+    ListOffsetsPartition,
     ListOffsetsPartitionResult,
     ListOffsetsRequest,
     ListOffsetsResponse,
@@ -62,47 +64,79 @@ class ListOffsetsHandler:
 
     def __call__(
         self, session: Session, request: ListOffsetsRequest
-    ) -> ListOffsetsResponse | Coroutine[None, None, ListOffsetsResponse]:
-        """Look up the offsets. Returns a coroutine if the lookup must read the log."""
+    ) -> ListOffsetsResponse | Coroutine[Any, Any, ListOffsetsResponse]:
+        """Look up the offsets. Returns a coroutine if a lookup must read the log, or if there are many."""
         ensure_isolation(request.isolation)
-        topic_names = (topic.name for topic in request.topics)
-        denied = denied_names(session, Operation.DESCRIBE, ResourceType.TOPIC, topic_names, ApiKey.LIST_OFFSETS)
-        reads = any(
+        if any(
             entry.timestamp >= 0 or entry.timestamp == MAX_TIMESTAMP
             for topic in request.topics
             for entry in topic.partitions
-        )
-        return self._on_executor(request, denied) if reads else self._answer(request, denied)
+        ):
+            return self._on_executor(session, request)
+        return in_turns(self._in_turns(session, request))
 
-    async def _on_executor(self, request: ListOffsetsRequest, denied: frozenset[str]) -> ListOffsetsResponse:
+    async def _on_executor(self, session: Session, request: ListOffsetsRequest) -> ListOffsetsResponse:
+        denied = await _denied(Turns(), session, request)
         return await asyncio.get_running_loop().run_in_executor(self._blocking_io, self._answer, request, denied)
 
-    def _answer(self, request: ListOffsetsRequest, denied: frozenset[str]) -> ListOffsetsResponse:
-        committed_only = request.isolation == READ_COMMITTED
-        times_named = Counter((topic.name, entry.partition) for topic in request.topics for entry in topic.partitions)
+    async def _in_turns(self, session: Session, request: ListOffsetsRequest) -> ListOffsetsResponse:
+        turns = Turns()
+        denied = await _denied(turns, session, request)
+        twice = _listed_twice(request)
         topics = []
         for topic in request.topics:
             results = []
             for entry in topic.partitions:
-                try:
-                    if topic.name in denied:
-                        raise denial(ResourceType.TOPIC)
-                    if times_named[topic.name, entry.partition] > 1:
-                        raise BrokerError(ErrorCode.INVALID_REQUEST, "Each partition must appear at most once.")
-                    if entry.timestamp < EARLIEST_PENDING_UPLOAD_TIMESTAMP:
-                        raise BrokerError(
-                            ErrorCode.UNSUPPORTED_VERSION, f"timestamp {entry.timestamp} has no meaning here"
-                        )
-                    partition = self._partitions.get(topic.name, entry.partition)
-                    if partition is None:
-                        raise self._partitions.refusal(topic.name, entry.partition)
-                    partition.ensure_current_epoch(entry.current_leader_epoch)
-                    results.append(_look_up(partition, entry.partition, entry.timestamp, committed_only))
-                except BrokerError as error:
-                    self._probe.count_error(error.code.name.lower())
-                    results.append(ListOffsetsPartitionResult(entry.partition, error.code))
+                if turns.is_over:
+                    await turns.next()
+                results.append(self._result(request, topic.name, entry, denied, twice))
             topics.append(ListOffsetsTopicResult(topic.name, results))
         return ListOffsetsResponse(topics)
+
+    def _answer(self, request: ListOffsetsRequest, denied: frozenset[str]) -> ListOffsetsResponse:
+        twice = _listed_twice(request)
+        return ListOffsetsResponse(
+            [
+                ListOffsetsTopicResult(
+                    topic.name,
+                    [self._result(request, topic.name, entry, denied, twice) for entry in topic.partitions],
+                )
+                for topic in request.topics
+            ]
+        )
+
+    def _result(
+        self,
+        request: ListOffsetsRequest,
+        topic: str,
+        entry: ListOffsetsPartition,
+        denied: frozenset[str],
+        twice: frozenset[tuple[str, int]],
+    ) -> ListOffsetsPartitionResult:
+        try:
+            if topic in denied:
+                raise denial(ResourceType.TOPIC)
+            if (topic, entry.partition) in twice:
+                raise repetition_error("partition", 1)
+            if entry.timestamp < EARLIEST_PENDING_UPLOAD_TIMESTAMP:
+                raise BrokerError(ErrorCode.UNSUPPORTED_VERSION, f"timestamp {entry.timestamp} has no meaning here")
+            partition = self._partitions.get(topic, entry.partition)
+            if partition is None:
+                raise self._partitions.refusal(topic, entry.partition)
+            partition.ensure_current_epoch(entry.current_leader_epoch)
+            return _look_up(partition, entry.partition, entry.timestamp, request.isolation == READ_COMMITTED)
+        except BrokerError as error:
+            self._probe.count_error(error.code.name.lower())
+            return ListOffsetsPartitionResult(entry.partition, error.code)
+
+
+async def _denied(turns: Turns, session: Session, request: ListOffsetsRequest) -> frozenset[str]:
+    names = (topic.name for topic in request.topics)
+    return await denied_in_turns(turns, session, Operation.DESCRIBE, ResourceType.TOPIC, names, ApiKey.LIST_OFFSETS)
+
+
+def _listed_twice(request: ListOffsetsRequest) -> frozenset[tuple[str, int]]:
+    return repeated(((topic.name, entry.partition) for topic in request.topics for entry in topic.partitions), 1)
 
 
 def _look_up(partition: Partition, number: int, timestamp: int, committed_only: bool) -> ListOffsetsPartitionResult:

@@ -8,9 +8,10 @@ current epoch is another. Source: Kafka ReplicaManager.lastOffsetForLeaderEpoch.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from barnabas.broker.handlers.authorization import denial, denied_names, is_cluster_allowed
+from barnabas.broker.handlers.authorization import denial, is_cluster_allowed
+from barnabas.broker.handlers.turns import Turns, denied_in_turns, in_turns
 from barnabas.protocol.errors import BrokerError
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.data.offset_for_leader_epoch import (
@@ -23,6 +24,8 @@ from barnabas.protocol.messages.data.offset_for_leader_epoch import (
 from barnabas.protocol.messages.security.resources import Operation, ResourceType
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from barnabas.broker.network.session import Session
     from barnabas.broker.partitions.registry import PartitionRegistry
     from barnabas.broker.probes import ApiProbe
@@ -35,22 +38,30 @@ class OffsetForLeaderEpochHandler:
         self._partitions = partitions
         self._probe = probe
 
-    def __call__(self, session: Session, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
-        """Answer one OffsetForLeaderEpoch request as the module docstring specifies."""
+    def __call__(
+        self, session: Session, request: OffsetForLeaderEpochRequest
+    ) -> OffsetForLeaderEpochResponse | Coroutine[Any, Any, OffsetForLeaderEpochResponse]:
+        """Answer one OffsetForLeaderEpoch request as the module docstring specifies; many partitions in turns."""
+        return in_turns(self._look_up_all(session, request))
+
+    async def _look_up_all(
+        self, session: Session, request: OffsetForLeaderEpochRequest
+    ) -> OffsetForLeaderEpochResponse:
+        turns = Turns()
         api = ApiKey.OFFSET_FOR_LEADER_EPOCH
         denied: frozenset[str] = frozenset()
         if not is_cluster_allowed(session, Operation.CLUSTER_ACTION, api, log_denied=False):
-            topic_names = (topic.name for topic in request.topics)
-            denied = denied_names(session, Operation.DESCRIBE, ResourceType.TOPIC, topic_names, api)
-        return OffsetForLeaderEpochResponse(
-            [
-                EpochTopicResult(
-                    topic.name,
-                    [self._look_up(topic.name, entry, is_denied=topic.name in denied) for entry in topic.partitions],
-                )
-                for topic in request.topics
-            ]
-        )
+            names = (topic.name for topic in request.topics)
+            denied = await denied_in_turns(turns, session, Operation.DESCRIBE, ResourceType.TOPIC, names, api)
+        topics = []
+        for topic in request.topics:
+            results = []
+            for entry in topic.partitions:
+                if turns.is_over:
+                    await turns.next()
+                results.append(self._look_up(topic.name, entry, is_denied=topic.name in denied))
+            topics.append(EpochTopicResult(topic.name, results))
+        return OffsetForLeaderEpochResponse(topics)
 
     def _look_up(self, topic: str, entry: EpochPartition, *, is_denied: bool) -> EpochPartitionResult:
         try:

@@ -3,11 +3,11 @@
 If any batch is transactional, the client may WRITE the transactional id (TRANSACTIONAL_ID_AUTHORIZATION_FAILED for the
 whole request, also without an id). Transactional batches of a request with a transactional id are then admitted
 (produce_admission.py). Order of checks per partition: the topic id exists (UNKNOWN_TOPIC_ID); the client may WRITE the
-topic (TOPIC_AUTHORIZATION_FAILED); no zstd in a version older than zstd (UNSUPPORTED_COMPRESSION_TYPE); acks is 0, 1
-or -1 (INVALID_REQUIRED_ACKS); the topic is not written by the broker itself (INVALID_TOPIC_EXCEPTION, unless the client
-is Kafka's own admin client); the partition exists (UNKNOWN_TOPIC_OR_PARTITION); acks=-1 with min.insync.replicas above
-1 (NOT_ENOUGH_REPLICAS: a single node has one replica); admission; then the checks of `PartitionLog.append_as_leader`.
-One bad partition never fails the others.
+topic (TOPIC_AUTHORIZATION_FAILED); no zstd in a version older than zstd (UNSUPPORTED_COMPRESSION_TYPE); acks is 0, 1 or
+-1 (INVALID_REQUIRED_ACKS); the topic is not written by the broker itself (INVALID_TOPIC_EXCEPTION, unless the client is
+Kafka's own admin client); the partition exists (UNKNOWN_TOPIC_OR_PARTITION) and is not mirrored (POLICY_VIOLATION: see
+broker.metadata.mirrors.refusals); acks=-1 with min.insync.replicas above 1 (NOT_ENOUGH_REPLICAS: a single node has one
+replica); admission; then the checks of `PartitionLog.append_as_leader`. One bad partition never fails the others.
 
 acks=1 and acks=-1 mean the same on a single node: written to the page cache, and flushed first if flush.messages
 requires it (flush.ms is left to the log-flusher task, and no response waits for it). acks=0 has no response and waits
@@ -20,7 +20,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.broker.handlers.authorization import denial, ensure_allowed
-from barnabas.broker.handlers.data.produce_admission import NO_REFUSALS, Batch, ProduceAdmission
+from barnabas.broker.handlers.data.produce_admission import Batch, ProduceAdmission
 from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.network.response_frame import CloseConnection
 from barnabas.broker.printable import printable
@@ -42,6 +42,8 @@ from barnabas.protocol.records.layout import CODEC_MASK, MAGIC_POSITION, MAGIC_V
 from barnabas.protocol.topic_name import INTERNAL_TOPICS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from barnabas.broker.handlers.data.produce_admission import Refusals, TransactionAdmission
     from barnabas.broker.network.session import Session
     from barnabas.broker.partitions.flush_waits import FlushWaits
@@ -49,6 +51,8 @@ if TYPE_CHECKING:
     from barnabas.broker.partitions.registry import PartitionRegistry, TopicName
     from barnabas.broker.probes import ApiProbe
     from barnabas.broker.storage.log.append import AppendResult
+
+    Appended = tuple[Partition, AppendResult]
 
 
 ADMIN_CLIENT_ID: Final = "__admin_client"
@@ -68,7 +72,7 @@ class ProduceHandler:
     ) -> None:
         self._partitions = partitions
         self._topic_name = topic_name
-        self._flush_waits = flush_waits
+        self.flush_waits = flush_waits
         self._admission = ProduceAdmission(transactions)
         self._probe = probe
 
@@ -83,15 +87,35 @@ class ProduceHandler:
             _ensure_transaction_allowed(session, request)
         if request.transactional_id is None:
             return self._serve(session, request, None)
-        refusals = self._admission.admit(request, self._batches_of(session, request))
-        if not isinstance(refusals, Deferred):
-            return self._serve(session, request, refusals)
-        return self._serve_admitted(session, copy_of_records(request), refusals)
+        return self.finish_admitted(self.admit(request, self._batches_of(session, request)), (), session, request)
+
+    def admit(self, request: ProduceRequest, batches: Sequence[Batch]) -> Refusals | Deferred[Refusals]:
+        """Return the refused partitions of a request with a transactional id, whose topics are not used.
+
+        Raises BrokerError INVALID_PRODUCER_ID_MAPPING.
+        """
+        return self._admission.admit(request, batches)
+
+    def finish_admitted(
+        self,
+        refusals: Refusals | Deferred[Refusals],
+        done: Sequence[Appended],
+        session: Session,
+        request: ProduceRequest,
+    ) -> ProduceResponse | Deferred[Any] | None:
+        """Serve a request with a transactional id after `admit`; `done`: the results of batches already appended."""
+        if isinstance(refusals, Deferred):
+            return self._serve_admitted(session, copy_of_records(request), refusals)
+        return self._serve(session, request, refusals, done)
 
     def _serve(
-        self, session: Session, request: ProduceRequest, refusals: Refusals | None
+        self, session: Session, request: ProduceRequest, refusals: Refusals | None, done: Sequence[Appended] = ()
     ) -> ProduceResponse | Deferred[ProduceResponse | None] | None:
-        """Append the batches but those of `refusals`, which is None without a transactional id."""
+        """Append the batches but those of `refusals`, which is None without a transactional id, and the first ones.
+
+        `done`: the results of the first ones.
+        """
+        already = iter(done)
         acks = request.acks
         flushes: list[tuple[Partition, int, ProducePartitionResult]] = []
         topics: list[ProduceTopicResult] = []
@@ -101,7 +125,9 @@ class ProduceHandler:
             results: list[ProducePartitionResult] = []
             for entry in topic.partitions:
                 try:
-                    partition, appended = self._append(session, request, name, entry.partition, entry.records, refusals)
+                    partition, appended = next(already, None) or self._append(
+                        session, request, name, entry.partition, entry.records, refusals
+                    )
                     result = _stored(entry.partition, appended)
                     if appended.flush_due:
                         flushes.append((partition, appended.last_offset + 1, result))
@@ -113,48 +139,21 @@ class ProduceHandler:
             topics.append(ProduceTopicResult(topic.name, results, topic.topic_id))
         if acks == ACKS_NONE:
             for partition, up_to_offset, _ in flushes:
-                self._flush_waits.begin(partition, up_to_offset)
+                self.flush_waits.begin(partition, up_to_offset)
             if refusal is not None:
                 raise CloseConnection(refusal)
             return None
         response = ProduceResponse(topics)
-        return self._flush_waits.answer_after(flushes, response) if flushes else response
+        return self.flush_waits.answer_after(flushes, response) if flushes else response
 
-    def serve_repeated(
-        self, session: Session, request: ProduceRequest, records: memoryview
-    ) -> AppendResult | ProduceResponse | Deferred[Any]:
-        """Serve a request that equals `request` (one partition, acks other than 0) but for its records.
-
-        Returns the bare result of a successful append that waits for no flush, so that no response is built for it.
-        """
-        topic = request.topics[0]
-        number = topic.partitions[0].partition
-        name = topic.name if topic.topic_id is None else self._topic_name(topic.topic_id)
-        refusals: Refusals | None = None
-        if (
-            session.access is not None
-            and len(records) > _ATTRIBUTES_POSITION  # inline: this is once per request
-            and records[_ATTRIBUTES_POSITION] & TRANSACTIONAL_MASK
-            and _is_transactional(records)
-        ):
-            _ensure_transaction_allowed(session, request)
-        if request.transactional_id is not None:
-            admitted = self._admit_repeated(session, request, name, number, records)
-            if isinstance(admitted, Deferred):
-                return self._serve_admitted(session, _with_records(request, records), admitted)
-            refusals = admitted
-        try:
-            partition, appended = self._append(session, request, name, number, records, refusals)
-        except BrokerError as error:
-            return ProduceResponse([ProduceTopicResult(topic.name, [self._refused(number, error)], topic.topic_id)])
-        if not appended.flush_due:
-            return appended
-        result = _stored(number, appended)
-        response = ProduceResponse([ProduceTopicResult(topic.name, [result], topic.topic_id)])
-        return self._flush_waits.answer_after([(partition, appended.last_offset + 1, result)], response)
+    def finish(
+        self, done: Sequence[Appended], session: Session, request: ProduceRequest
+    ) -> ProduceResponse | Deferred[Any] | None:
+        """Serve a request without a transactional id whose first batches were appended already, with these results."""
+        return self._serve(session, request, None, done)
 
     def _batches_of(self, session: Session, request: ProduceRequest) -> list[Batch]:
-        """Return the batches for existing partitions that the client may write."""
+        """Return the batches for existing partitions that the client may write and no mirror does."""
         access = session.access
         batches = []
         for topic in request.topics:
@@ -163,20 +162,10 @@ class ProduceHandler:
                 continue
             for entry in topic.partitions:
                 partition = self._partitions.get(name, entry.partition)
-                if partition is not None:
+                # A mirrored partition must not become part of the transaction, whose marker it would refuse.
+                if partition is not None and partition.mirror is None:
                     batches.append(Batch((name, entry.partition), partition, entry.records))
         return batches
-
-    def _admit_repeated(
-        self, session: Session, request: ProduceRequest, topic: str | None, number: int, records: memoryview
-    ) -> Refusals | Deferred[Refusals]:
-        access = session.access
-        if topic is not None and access is not None and not access.write_topic[topic]:
-            return NO_REFUSALS  # refused before it is appended
-        partition = None if topic is None else self._partitions.get(topic, number)
-        if topic is None or partition is None:
-            return NO_REFUSALS
-        return self._admission.admit(request, (Batch((topic, number), partition, records),))
 
     def _serve_admitted(
         self, session: Session, request: ProduceRequest, refusals: Deferred[Refusals]
@@ -228,6 +217,7 @@ class ProduceHandler:
         partition = self._partitions.get(topic, number)
         if partition is None:
             raise self._partitions.refusal(topic, number)
+        partition.ensure_not_mirrored()  # first: NOT_ENOUGH_REPLICAS would be retried
         if acks == ACKS_ALL and partition.log.config.min_insync_replicas > 1:
             raise BrokerError(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
@@ -254,13 +244,6 @@ def _stored(number: int, appended: AppendResult) -> ProducePartitionResult:
         appended.log_append_time_ms,
         appended.log_start_offset,
     )
-
-
-def _with_records(request: ProduceRequest, records: memoryview) -> ProduceRequest:
-    """Return a repeated request with a copy of its records."""
-    copy = copy_of_records(request)
-    copy.topics[0].partitions[0].records = memoryview(bytearray(records))
-    return copy
 
 
 _ATTRIBUTES_POSITION: Final = 22

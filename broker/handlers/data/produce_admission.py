@@ -40,8 +40,6 @@ Admission = Mapping[PartitionKey, ErrorCode]
 Refusals = Mapping[PartitionKey, BrokerError]
 """The refused partitions of a Produce request, with their errors."""
 
-NO_REFUSALS: Final[Refusals] = {}
-
 REFUSED_SEQUENCES_MAX: Final = 10_000
 """Producers and partitions whose refused sequences are kept; beyond that the oldest are dropped."""
 

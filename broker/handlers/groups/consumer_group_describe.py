@@ -3,15 +3,18 @@
 GROUP_ID_NOT_FOUND for an unknown group, and for a classic one, which DescribeGroups (15) describes; UNSUPPORTED_VERSION
 as in ConsumerGroupHeartbeat. GROUP_AUTHORIZATION_FAILED for a group that the client may not DESCRIBE, and
 TOPIC_AUTHORIZATION_FAILED, without its members, for one that is assigned a topic that it may not DESCRIBE. A member's
-current assignment includes the partitions that it still has to give up.
+current assignment includes the partitions that it still has to give up. Differs from Kafka: INVALID_REQUEST for each
+occurrence of a group that is listed more than ten times.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from barnabas.broker.handlers.authorization import denial, denied_names, group_operations, is_allowed
+from barnabas.broker.handlers.authorization import denial, group_operations, is_allowed
 from barnabas.broker.handlers.groups.consumer_group_heartbeat import ensure_enabled
+from barnabas.broker.handlers.repetitions import DESCRIBED_MAX, repeated, repetition_error
+from barnabas.broker.handlers.turns import Turns, denied_in_turns, in_turns
 from barnabas.broker.printable import printable
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
@@ -25,7 +28,7 @@ from barnabas.protocol.messages.groups.consumer_group_describe import (
 from barnabas.protocol.messages.security.resources import Operation, ResourceType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Coroutine, Iterable, Mapping
 
     from barnabas.broker.groups.consumer.group import ConsumerGroup
     from barnabas.broker.groups.consumer.groups import ConsumerGroups
@@ -43,29 +46,41 @@ class ConsumerGroupDescribeHandler:
         self._store = store
         self._probe = probe
 
-    def __call__(self, session: Session, request: ConsumerGroupDescribeRequest) -> ConsumerGroupDescribeResponse:
-        """Answer one ConsumerGroupDescribe request as the module docstring specifies."""
+    def __call__(
+        self, session: Session, request: ConsumerGroupDescribeRequest
+    ) -> ConsumerGroupDescribeResponse | Coroutine[Any, Any, ConsumerGroupDescribeResponse]:
+        """Answer one ConsumerGroupDescribe request as the module docstring specifies; of many in several turns."""
+        return in_turns(self._describe_all(session, request))
+
+    async def _describe_all(
+        self, session: Session, request: ConsumerGroupDescribeRequest
+    ) -> ConsumerGroupDescribeResponse:
+        turns = Turns()
         ensure_enabled(self._groups)
-        api = ApiKey.CONSUMER_GROUP_DESCRIBE
-        groups = [
-            self._describe(group_id)
-            if is_allowed(session, Operation.DESCRIBE, ResourceType.GROUP, group_id, api)
-            else self._deny(group_id)
-            for group_id in request.group_ids
-        ]
-        if request.include_authorized_operations:
-            groups = [
-                each if each.error else each._replace(authorized_operations=group_operations(session, each.group_id))
-                for each in groups
-            ]
+        refused = repeated(request.group_ids, DESCRIBED_MAX)
+        groups = []
+        for group_id in request.group_ids:
+            if turns.is_over:
+                await turns.next()
+            group = self._describe_allowed(session, group_id, is_repeated=group_id in refused)
+            if request.include_authorized_operations and not group.error:
+                group = group._replace(authorized_operations=group_operations(session, group_id))
+            groups.append(group)
         if session.access is not None:
             assigned = [_assigned_topics(each) for each in groups]
             names = sorted(set().union(*assigned))
-            denied = denied_names(session, Operation.DESCRIBE, ResourceType.TOPIC, names, api)
+            api = ApiKey.CONSUMER_GROUP_DESCRIBE
+            denied = await denied_in_turns(turns, session, Operation.DESCRIBE, ResourceType.TOPIC, names, api)
             groups = [
                 self._hide(each) if topics & denied else each for each, topics in zip(groups, assigned, strict=True)
             ]
         return ConsumerGroupDescribeResponse(groups)
+
+    def _describe_allowed(self, session: Session, group_id: str, *, is_repeated: bool) -> ConsumerGroupDescription:
+        api = ApiKey.CONSUMER_GROUP_DESCRIBE
+        if is_allowed(session, Operation.DESCRIBE, ResourceType.GROUP, group_id, api):
+            return self._describe(group_id, is_repeated=is_repeated)
+        return self._deny(group_id)
 
     def _deny(self, group_id: str) -> ConsumerGroupDescription:
         code = denial(ResourceType.GROUP).code
@@ -78,8 +93,10 @@ class ConsumerGroupDescribeHandler:
         message = "The group has described topic(s) that the client is not authorized to describe."
         return ConsumerGroupDescription(group.group_id, error=code, message=message)
 
-    def _describe(self, group_id: str) -> ConsumerGroupDescription:
+    def _describe(self, group_id: str, *, is_repeated: bool) -> ConsumerGroupDescription:
         try:
+            if is_repeated:
+                raise repetition_error("group", DESCRIBED_MAX)
             if not group_id:
                 raise BrokerError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
             self._groups.ensure_serving(group_id)

@@ -2,15 +2,18 @@
 
 GROUP_AUTHORIZATION_FAILED for a group that the client may not DESCRIBE. An unknown group is Dead, from version 6 on
 with GROUP_ID_NOT_FOUND. A group that only has committed offsets is Empty, as in Kafka. The members' metadata and the
-assignor are shown while the group is stable.
+assignor are shown while the group is stable. Differs from Kafka: INVALID_REQUEST for each occurrence of a group that is
+listed more than ten times.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.groups.group import GroupState
 from barnabas.broker.handlers.authorization import denial, group_operations, is_allowed
+from barnabas.broker.handlers.repetitions import DESCRIBED_MAX, repeated, repetition_error
+from barnabas.broker.handlers.turns import Turns, in_turns
 from barnabas.broker.printable import printable
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
@@ -22,7 +25,7 @@ from barnabas.protocol.messages.groups.describe_groups import (
 from barnabas.protocol.messages.security.resources import Operation, ResourceType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
     from barnabas.broker.groups.membership import ClassicMembership
     from barnabas.broker.network.session import Session
@@ -37,27 +40,34 @@ class DescribeGroupsHandler:
         self._has_offsets = has_offsets
         self._probe = probe
 
-    def __call__(self, session: Session, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
-        """Answer one DescribeGroups request as the module docstring specifies."""
-        groups = [
-            self._describe(group_id, unknown_is_error=request.unknown_is_error)
-            if is_allowed(session, Operation.DESCRIBE, ResourceType.GROUP, group_id, ApiKey.DESCRIBE_GROUPS)
-            else self._deny(group_id)
-            for group_id in request.groups
-        ]
-        if request.include_authorized_operations:
-            groups = [
-                group
-                if group.error
-                else group._replace(authorized_operations=group_operations(session, group.group_id))
-                for group in groups
-            ]
+    def __call__(
+        self, session: Session, request: DescribeGroupsRequest
+    ) -> DescribeGroupsResponse | Coroutine[Any, Any, DescribeGroupsResponse]:
+        """Answer one DescribeGroups request as the module docstring specifies; of many groups in several turns."""
+        return in_turns(self._describe_all(session, request))
+
+    async def _describe_all(self, session: Session, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
+        turns = Turns()
+        refused = repeated(request.groups, DESCRIBED_MAX)
+        groups = []
+        for group_id in request.groups:
+            if turns.is_over:
+                await turns.next()
+            if not is_allowed(session, Operation.DESCRIBE, ResourceType.GROUP, group_id, ApiKey.DESCRIBE_GROUPS):
+                group = self._refuse(group_id, denial(ResourceType.GROUP).code)
+            elif group_id in refused:
+                error = repetition_error("group", DESCRIBED_MAX)
+                group = self._refuse(group_id, error.code, error.message)
+            else:
+                group = self._describe(group_id, unknown_is_error=request.unknown_is_error)
+                if request.include_authorized_operations and not group.error:
+                    group = group._replace(authorized_operations=group_operations(session, group_id))
+            groups.append(group)
         return DescribeGroupsResponse(groups)
 
-    def _deny(self, group_id: str) -> DescribedGroup:
-        code = denial(ResourceType.GROUP).code
+    def _refuse(self, group_id: str, code: ErrorCode, message: str | None = None) -> DescribedGroup:
         self._probe.count_error(code.name.lower())
-        return DescribedGroup(group_id, error=code)
+        return DescribedGroup(group_id, error=code, message=message)
 
     def _describe(self, group_id: str, *, unknown_is_error: bool) -> DescribedGroup:
         try:

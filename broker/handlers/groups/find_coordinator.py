@@ -8,9 +8,10 @@ at the first FindCoordinator, which clients that never commit send as well. So n
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from barnabas.broker.handlers.authorization import denial, denied_names
+from barnabas.broker.handlers.authorization import denial
+from barnabas.broker.handlers.turns import Turns, denied_in_turns, in_turns
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.groups.find_coordinator import (
@@ -23,6 +24,8 @@ from barnabas.protocol.messages.groups.find_coordinator import (
 from barnabas.protocol.messages.security.resources import Operation, ResourceType
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from barnabas.broker.network.advertised import AdvertisedAddresses
     from barnabas.broker.network.session import Session
     from barnabas.broker.probes import ApiProbe
@@ -35,13 +38,19 @@ class FindCoordinatorHandler:
         self._addresses = addresses
         self._probe = probe
 
-    def __call__(self, session: Session, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
-        """Answer one FindCoordinator request as the module docstring specifies."""
+    def __call__(
+        self, session: Session, request: FindCoordinatorRequest
+    ) -> FindCoordinatorResponse | Coroutine[Any, Any, FindCoordinatorResponse]:
+        """Answer one FindCoordinator request as the module docstring specifies; of many keys in several turns."""
+        return in_turns(self._find(session, request))
+
+    async def _find(self, session: Session, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+        turns = Turns()
         if request.key_type not in (GROUP_KEY, TRANSACTION_KEY):
             return FindCoordinatorResponse([self._refuse(key, request.key_type) for key in request.keys])
         node = self._addresses.address_for(session)
         kind = ResourceType.GROUP if request.key_type == GROUP_KEY else ResourceType.TRANSACTIONAL_ID
-        denied = denied_names(session, Operation.DESCRIBE, kind, request.keys, ApiKey.FIND_COORDINATOR)
+        denied = await denied_in_turns(turns, session, Operation.DESCRIBE, kind, request.keys, ApiKey.FIND_COORDINATOR)
         error = denial(kind)
         code, message, label = error.code, error.message, error.code.name.lower()
         results = []
@@ -51,6 +60,8 @@ class FindCoordinatorHandler:
                 results.append(CoordinatorResult(key, code, message))
             else:
                 results.append(CoordinatorResult(key, node_id=node.node_id, host=node.host, port=node.port))
+            if turns.is_over:
+                await turns.next()
         return FindCoordinatorResponse(results)
 
     def _refuse(self, key: str, key_type: int) -> CoordinatorResult:

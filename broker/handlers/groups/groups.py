@@ -16,9 +16,10 @@ READ the topic, GROUP_SUBSCRIBED_TO_TOPIC if a member reads the topic, UNKNOWN_T
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.handlers.authorization import denial, denied_names, ensure_allowed, is_allowed, is_cluster_allowed
+from barnabas.broker.handlers.turns import Turns, denied_in_turns, in_turns, in_turns_then_deferred
 from barnabas.broker.network.deferred import Deferred
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
@@ -39,6 +40,8 @@ from barnabas.protocol.messages.groups.offset_delete import (
 from barnabas.protocol.messages.security.resources import Operation, ResourceType
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from barnabas.broker.groups.offsets.service import GroupOffsets
     from barnabas.broker.groups.registry import GroupRegistry
     from barnabas.broker.metadata.view import MetadataView
@@ -52,21 +55,29 @@ class ListGroupsHandler:
     def __init__(self, offsets: GroupOffsets) -> None:
         self._offsets = offsets
 
-    def __call__(self, session: Session, request: ListGroupsRequest) -> ListGroupsResponse:
-        """Answer one ListGroups request as the module docstring specifies."""
+    def __call__(
+        self, session: Session, request: ListGroupsRequest
+    ) -> ListGroupsResponse | Coroutine[Any, Any, ListGroupsResponse]:
+        """Answer one ListGroups request as the module docstring specifies; with many groups in several turns."""
+        return in_turns(self._list(session, request))
+
+    async def _list(self, session: Session, request: ListGroupsRequest) -> ListGroupsResponse:
+        turns = Turns()
         states = {each.lower() for each in request.states}
         types = {each.lower() for each in request.types}
         api, kind = ApiKey.LIST_GROUPS, ResourceType.GROUP
         lists_all = is_cluster_allowed(session, Operation.DESCRIBE, api, log_denied=False)
-        return ListGroupsResponse(
-            [
-                ListedGroup(group_id, group.protocol_type, group.state.value, group.group_type.value)
-                for group_id, group in self._offsets.summaries().items()
-                if (not states or group.state.value.lower() in states)
-                and (not types or group.group_type.value.lower() in types)
-                and (lists_all or is_allowed(session, Operation.DESCRIBE, kind, group_id, api, log_denied=False))
-            ]
-        )
+        listed = []
+        for group_id, group in self._offsets.summaries().items():
+            if turns.is_over:
+                await turns.next()
+            if (states and group.state.value.lower() not in states) or (
+                types and group.group_type.value.lower() not in types
+            ):
+                continue
+            if lists_all or is_allowed(session, Operation.DESCRIBE, kind, group_id, api, log_denied=False):
+                listed.append(ListedGroup(group_id, group.protocol_type, group.state.value, group.group_type.value))
+        return ListGroupsResponse(listed)
 
 
 class DeleteGroupsHandler:
@@ -76,13 +87,21 @@ class DeleteGroupsHandler:
         self._offsets = offsets
         self._probe = probe
 
-    def __call__(self, session: Session, request: DeleteGroupsRequest) -> Deferred[DeleteGroupsResponse]:
-        """Answer one DeleteGroups request as the module docstring specifies."""
+    def __call__(
+        self, session: Session, request: DeleteGroupsRequest
+    ) -> DeleteGroupsResponse | Deferred[DeleteGroupsResponse] | Coroutine[Any, Any, DeleteGroupsResponse]:
+        """Answer one DeleteGroups request as the module docstring specifies; of many groups in several turns."""
+        return in_turns_then_deferred(self._delete_all(session, request))
+
+    async def _delete_all(
+        self, session: Session, request: DeleteGroupsRequest
+    ) -> DeleteGroupsResponse | Deferred[DeleteGroupsResponse]:
+        turns = Turns()
         answer: Deferred[DeleteGroupsResponse] = Deferred()
         results = [DeleteGroupResult(group_id) for group_id in dict.fromkeys(request.group_ids)]
         missing = len(results) + 1
         api = ApiKey.DELETE_GROUPS
-        denied = denied_names(session, Operation.DELETE, ResourceType.GROUP, request.group_ids, api)
+        denied = await denied_in_turns(turns, session, Operation.DELETE, ResourceType.GROUP, request.group_ids, api)
 
         def settle(result: DeleteGroupResult | None, error: BrokerError | None) -> None:
             nonlocal missing
@@ -94,6 +113,8 @@ class DeleteGroupsHandler:
                 answer.resolve(DeleteGroupsResponse(results))
 
         for result in results:
+            if turns.is_over:
+                await turns.next()
             try:
                 if result.group_id in denied:
                     raise denial(ResourceType.GROUP)

@@ -10,16 +10,19 @@ demand. An error of the whole request (the log is being loaded, the member is un
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.groups.offsets.checks import topic_names
-from barnabas.broker.handlers.authorization import denied_names, ensure_allowed
+from barnabas.broker.handlers.authorization import ensure_allowed
+from barnabas.broker.handlers.turns import Turns, denied_in_turns, in_turns_then_deferred
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.groups.offset_commit import OffsetCommitRequest, OffsetCommitResponse, refuse_commit
 from barnabas.protocol.messages.security.resources import Operation, ResourceType
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from barnabas.broker.groups.offsets.service import GroupOffsets
     from barnabas.broker.metadata.view import MetadataView
     from barnabas.broker.network.deferred import Deferred
@@ -37,22 +40,39 @@ class OffsetCommitHandler:
 
     def __call__(
         self, session: Session, request: OffsetCommitRequest
-    ) -> OffsetCommitResponse | Deferred[OffsetCommitResponse]:
+    ) -> OffsetCommitResponse | Deferred[OffsetCommitResponse] | Coroutine[Any, Any, OffsetCommitResponse]:
         """Answer one OffsetCommit request as the module docstring specifies."""
-        api = ApiKey.OFFSET_COMMIT
+        if session.access is None:
+            return self._commit(request, frozenset())
         try:
-            ensure_allowed(session, Operation.READ, ResourceType.GROUP, request.group_id, api)
-            denied: frozenset[str] = frozenset()
-            if session.access is not None:
-                names = topic_names(self._store.image, request.topics)
-                denied = denied_names(session, Operation.READ, ResourceType.TOPIC, names, api)
+            ensure_allowed(session, Operation.READ, ResourceType.GROUP, request.group_id, ApiKey.OFFSET_COMMIT)
+        except BrokerError as error:
+            return self._refuse(request, error)
+        return in_turns_then_deferred(self._commit_allowed(session, request))
+
+    async def _commit_allowed(
+        self, session: Session, request: OffsetCommitRequest
+    ) -> OffsetCommitResponse | Deferred[OffsetCommitResponse]:
+        """Check the permissions, in several turns if there are many, and commit in one."""
+        names = topic_names(self._store.image, request.topics)
+        api = ApiKey.OFFSET_COMMIT
+        denied = await denied_in_turns(Turns(), session, Operation.READ, ResourceType.TOPIC, names, api)
+        return self._commit(request, denied)
+
+    def _commit(
+        self, request: OffsetCommitRequest, denied: frozenset[str]
+    ) -> OffsetCommitResponse | Deferred[OffsetCommitResponse]:
+        try:
             response = self._offsets.commit(request, denied)
         except BrokerError as error:
-            self._probe.count_error(error.code.name.lower())
-            return refuse_commit(request, error.code)
+            return self._refuse(request, error)
         if isinstance(response, OffsetCommitResponse):
             self._count(response)
         return response
+
+    def _refuse(self, request: OffsetCommitRequest, error: BrokerError) -> OffsetCommitResponse:
+        self._probe.count_error(error.code.name.lower())
+        return refuse_commit(request, error.code)
 
     def _count(self, response: OffsetCommitResponse) -> None:
         for topic in response.topics:

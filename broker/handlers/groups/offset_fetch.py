@@ -6,14 +6,17 @@ no error, in an unknown group as well. Version 10 names topics by id: an unknown
 committed to an earlier topic of the same name are left out. If all topics of a group are requested by id, deleted
 topics are left out. COORDINATOR_LOAD_IN_PROGRESS is an error of the group and, in old versions, of each partition. A
 request that requires stable offsets gets UNSTABLE_OFFSET_COMMIT for a partition with an offset of an open transaction;
-if all topics are requested, for those that have a committed one, too.
+if all topics are requested, for those that have a committed one, too. Differs from Kafka: INVALID_REQUEST for each
+occurrence of a group that is listed more than ten times with all topics.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from barnabas.broker.handlers.authorization import denied_names, ensure_allowed
+from barnabas.broker.handlers.repetitions import DESCRIBED_MAX, repeated, repetition_error
+from barnabas.broker.handlers.turns import Turns, in_turns
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.groups.offset_fetch import (
@@ -30,7 +33,7 @@ from barnabas.protocol.messages.security.resources import Operation, ResourceTyp
 from barnabas.protocol.uuids import ZERO_UUID
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Coroutine, Mapping
 
     from barnabas.broker.groups.log.group_log import GroupLog
     from barnabas.broker.groups.offsets.committed import PartitionKey
@@ -66,21 +69,30 @@ class OffsetFetchHandler:
         self._store = store
         self._probe = probe
 
-    def __call__(self, session: Session, request: OffsetFetchRequest) -> OffsetFetchResponse:
-        """Answer one OffsetFetch request as the module docstring specifies."""
-        return OffsetFetchResponse(
-            [
-                self._group(session, each, by_id=request.by_id, require_stable=request.require_stable)
-                for each in request.groups
-            ]
-        )
+    def __call__(
+        self, session: Session, request: OffsetFetchRequest
+    ) -> OffsetFetchResponse | Coroutine[Any, Any, OffsetFetchResponse]:
+        """Answer one OffsetFetch request as the module docstring specifies; of many groups in several turns."""
+        return in_turns(self._fetch_all(session, request))
+
+    async def _fetch_all(self, session: Session, request: OffsetFetchRequest) -> OffsetFetchResponse:
+        turns = Turns()
+        refused = repeated((each.group_id for each in request.groups), DESCRIBED_MAX)
+        results = []
+        for group in request.groups:
+            if turns.is_over:
+                await turns.next()
+            results.append(self._group(session, group, request, refused))
+        return OffsetFetchResponse(results)
 
     def _group(
-        self, session: Session, group: OffsetFetchGroup, *, by_id: bool, require_stable: bool
+        self, session: Session, group: OffsetFetchGroup, request: OffsetFetchRequest, refused: frozenset[str]
     ) -> OffsetFetchGroupResult:
         group_id = group.group_id
         try:
             ensure_allowed(session, Operation.DESCRIBE, ResourceType.GROUP, group_id, ApiKey.OFFSET_FETCH)
+            if group.topics is None and group_id in refused:
+                raise repetition_error("group", DESCRIBED_MAX)
             self._log.ensure_loaded(group_id)
             registered = self._registry.get(group_id)
             if registered is not None:
@@ -88,12 +100,12 @@ class OffsetFetchHandler:
         except BrokerError as error:
             self._probe.count_error(error.code.name.lower())
             return refuse_fetch(group, error.code)
-        unstable = self._offsets.pending.of(group_id) if require_stable else ()
+        unstable = self._offsets.pending.of(group_id) if request.require_stable else ()
         offsets = _FetchedOffsets(self._offsets.committed.of(group_id), unstable)
         if group.topics is None:
             names = [name for name, _ in offsets.committed]
             denied = denied_names(session, Operation.DESCRIBE, ResourceType.TOPIC, names, ApiKey.OFFSET_FETCH)
-            return OffsetFetchGroupResult(group_id, self._all(offsets, denied, by_id=by_id))
+            return OffsetFetchGroupResult(group_id, self._all(offsets, denied, by_id=request.by_id))
         denied = frozenset()
         if session.access is not None:
             named = (self._name_of(each) for each in group.topics)

@@ -9,9 +9,10 @@ the code is 0, and finds no ACLs if it is a larger one.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.broker.handlers.authorization import ensure_cluster_allowed
+from barnabas.broker.handlers.turns import Turns, in_turns
 from barnabas.broker.metadata.security.acls import filter_fault, plan_create_acls, plan_delete_acls
 from barnabas.broker.printable import printable
 from barnabas.protocol.errors import BrokerError, ErrorCode
@@ -28,7 +29,7 @@ from barnabas.protocol.messages.security.acls import (
 from barnabas.protocol.messages.security.resources import Operation
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Coroutine, Sequence
 
     from barnabas.broker.metadata.view import MetadataView
     from barnabas.broker.metadata_changes import MetadataChanges
@@ -47,15 +48,27 @@ class DescribeAclsHandler:
     def __init__(self, store: MetadataView) -> None:
         self._store = store
 
-    def __call__(self, session: Session, request: DescribeAclsRequest) -> DescribeAclsResponse:
-        """Answer one DescribeAcls request as the module docstring specifies."""
+    def __call__(
+        self, session: Session, request: DescribeAclsRequest
+    ) -> DescribeAclsResponse | Coroutine[Any, Any, DescribeAclsResponse]:
+        """Answer one DescribeAcls request as the module docstring specifies; of many ACLs in several turns."""
+        return in_turns(self._describe(session, request))
+
+    async def _describe(self, session: Session, request: DescribeAclsRequest) -> DescribeAclsResponse:
+        turns = Turns()
         ensure_cluster_allowed(session, Operation.DESCRIBE, ApiKey.DESCRIBE_ACLS)
         if session.access is None:
             raise BrokerError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured on the broker")
         fault = filter_fault(request.filter)
         if fault is not None:
             raise BrokerError(ErrorCode.INVALID_REQUEST, fault)
-        return DescribeAclsResponse(list(filter(request.filter.matches, self._store.image.security.acls.values())))
+        found = []
+        for acl in self._store.image.security.acls.values():  # an image does not change
+            if turns.is_over:
+                await turns.next()
+            if request.filter.matches(acl):
+                found.append(acl)
+        return DescribeAclsResponse(found)
 
 
 class CreateAclsHandler:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import ipaddress
 import logging
-import socket
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.handlers.authorization import ensure_cluster_allowed
+from barnabas.broker.metadata.security.hosts import is_resolvable
 from barnabas.broker.metadata.security.quotas import plan_alter_quotas
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
@@ -93,10 +93,4 @@ def _is_address(name: str) -> bool:
 
 def _unresolvable(hosts: Iterable[str]) -> set[str]:
     """Return the names that the resolver does not know. Blocks."""
-    unknown = set()
-    for host in hosts:
-        try:
-            socket.getaddrinfo(host, None)
-        except (OSError, UnicodeError):
-            unknown.add(host)
-    return unknown
+    return {host for host in hosts if not is_resolvable(host)}

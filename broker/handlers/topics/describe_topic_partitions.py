@@ -9,10 +9,11 @@ name. Creates no topic. Source: Kafka's DescribeTopicPartitionsRequestHandler, K
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.broker.handlers.authorization import denial, is_allowed, topic_operations
 from barnabas.broker.handlers.topics.described_topics import describe_partition, unknown_topic
+from barnabas.broker.handlers.turns import Turns, in_turns
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.security.resources import Operation, ResourceType
@@ -25,6 +26,8 @@ from barnabas.protocol.messages.topics.metadata import TopicMetadata
 from barnabas.protocol.topic_name import is_internal
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from barnabas.broker.metadata.image import TopicImage
     from barnabas.broker.metadata.view import MetadataView
     from barnabas.broker.network.session import Session
@@ -41,18 +44,26 @@ class DescribeTopicPartitionsHandler:
         self._store = store
         self._partitions = partitions
 
-    def __call__(self, session: Session, request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
-        """Answer one DescribeTopicPartitions request as the module docstring specifies."""
+    def __call__(
+        self, session: Session, request: DescribeTopicPartitionsRequest
+    ) -> DescribeTopicPartitionsResponse | Coroutine[Any, Any, DescribeTopicPartitionsResponse]:
+        """Answer one DescribeTopicPartitions request as the module docstring specifies; of many topics in turns."""
+        return in_turns(self._page(session, request))
+
+    async def _page(self, session: Session, request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
+        turns = Turns()
         topics = self._store.image.topics
         cursor = request.cursor
         first = "" if cursor is None else cursor.topic
         names = sorted({name for name in request.topics or topics if name >= first})
         if cursor is not None:
             _ensure_possible(cursor, request)
-        names, denied = _split(session, names, named=bool(request.topics))
+        names, denied = await _split(turns, session, names, named=bool(request.topics))
         room = max(min(PARTITION_LIMIT, request.partition_limit), 1)
         described: list[TopicMetadata] = []
         for name in names:
+            if turns.is_over:
+                await turns.next()
             if room == 0:
                 return DescribeTopicPartitionsResponse([*described, *denied], Cursor(name, 0))
             topic = topics.get(name)
@@ -88,7 +99,9 @@ class DescribeTopicPartitionsHandler:
         )
 
 
-def _split(session: Session, names: list[str], *, named: bool) -> tuple[list[str], list[TopicMetadata]]:
+async def _split(
+    turns: Turns, session: Session, names: list[str], *, named: bool
+) -> tuple[list[str], list[TopicMetadata]]:
     """Return the topics that the client may describe, and refusals of the other ones if it named them."""
     if session.access is None:
         return names, []
@@ -99,6 +112,8 @@ def _split(session: Session, names: list[str], *, named: bool) -> tuple[list[str
             allowed.append(name)
         elif named:
             denied.append(TopicMetadata(name, error))
+        if turns.is_over:
+            await turns.next()
     return allowed, denied
 
 

@@ -9,9 +9,10 @@ only the partitions without a leader. INVALID_REQUEST for an unknown election ty
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.broker.handlers.authorization import ensure_cluster_allowed
+from barnabas.broker.handlers.turns import Turns, in_turns
 from barnabas.broker.printable import printable
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
@@ -26,6 +27,8 @@ from barnabas.protocol.messages.topics.elect_leaders import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from barnabas.broker.metadata.view import MetadataView
     from barnabas.broker.network.session import Session
     from barnabas.broker.partitions.registry import PartitionRegistry
@@ -45,24 +48,31 @@ class ElectLeadersHandler:
         self._partitions = partitions
         self._probe = probe
 
-    def __call__(self, session: Session, request: ElectLeadersRequest) -> ElectLeadersResponse:
-        """Answer one ElectLeaders request as the module docstring specifies."""
+    def __call__(
+        self, session: Session, request: ElectLeadersRequest
+    ) -> ElectLeadersResponse | Coroutine[Any, Any, ElectLeadersResponse]:
+        """Answer one ElectLeaders request as the module docstring specifies; of many partitions in several turns."""
+        return in_turns(self._elect_all(session, request))
+
+    async def _elect_all(self, session: Session, request: ElectLeadersRequest) -> ElectLeadersResponse:
+        turns = Turns()
         ensure_cluster_allowed(session, Operation.ALTER, ApiKey.ELECT_LEADERS)
         no_leader = _NO_LEADER.get(request.election_type)
         if no_leader is None and (request.topics is None or request.topics):
             raise BrokerError(ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")
         named = request.topics
         if named is not None:
-            return ElectLeadersResponse(
-                [
-                    ElectLeadersTopicResult(
-                        topic.name, [self._elect(topic.name, n, no_leader) for n in topic.partitions]
-                    )
-                    for topic in named
-                ]
-            )
+            rows = []
+            for asked in named:
+                if turns.is_over:
+                    await turns.next()
+                results = [self._elect(asked.name, number, no_leader) for number in asked.partitions]
+                rows.append(ElectLeadersTopicResult(asked.name, results))
+            return ElectLeadersResponse(rows)
         rows = []
         for name, topic in self._store.image.topics.items():
+            if turns.is_over:
+                await turns.next()
             results = [self._elect(name, number, no_leader) for number in topic.partitions]
             rows.append(
                 ElectLeadersTopicResult(name, [each for each in results if each.error != ErrorCode.ELECTION_NOT_NEEDED])

@@ -15,37 +15,34 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from barnabas.broker.groups.log.offsets_topic import CONSUMER_OFFSETS
 from barnabas.broker.handlers.authorization import (
     cluster_operations,
-    denied_names,
     is_cluster_allowed,
     topic_operations,
 )
 from barnabas.broker.handlers.topics.described_topics import describe_partition, unknown_topic
+from barnabas.broker.handlers.turns import Turns, denied_in_turns, in_turns
 from barnabas.broker.quotas.mutation import mutation_quota
-from barnabas.broker.transactions.topic import TRANSACTION_STATE
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.authorized_operations import NOT_ASKED
 from barnabas.protocol.messages.security.resources import Operation, ResourceType
 from barnabas.protocol.messages.topics.metadata import MetadataRequest, MetadataResponse, TopicMetadata
-from barnabas.protocol.messages.topics.topics import CreateTopicsRequest, NewTopic
 from barnabas.protocol.topic_name import is_internal
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Mapping
+    from collections.abc import Coroutine, Mapping, Sequence
 
     from barnabas.broker.live_config import LiveConfig
-    from barnabas.broker.metadata.image import TopicImage
+    from barnabas.broker.metadata.image import MetadataImage, TopicImage
     from barnabas.broker.metadata.view import MetadataView
     from barnabas.broker.metadata_changes import MetadataChanges
     from barnabas.broker.network.advertised import AdvertisedAddresses
     from barnabas.broker.network.session import Session
     from barnabas.broker.partitions.registry import PartitionRegistry
+    from barnabas.protocol.messages.topics.topics import NewTopic
 
 _ABOVE_QUOTA = ErrorCode.THROTTLING_QUOTA_EXCEEDED
-_COORDINATOR_TOPICS = (CONSUMER_OFFSETS, TRANSACTION_STATE)
 
 
 _WITHOUT_OPERATIONS = (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
@@ -84,36 +81,77 @@ class MetadataHandler:
     def __call__(
         self, session: Session, request: MetadataRequest
     ) -> MetadataResponse | Coroutine[None, None, MetadataResponse]:
-        """Describe the topics. Returns a coroutine if topics must be created first."""
-        image = self._store.image
-        api = ApiKey.METADATA
+        """Describe the topics. Returns a coroutine if topics must be created first, or if there are many."""
         if request.topic_ids is not None:
-            ids = list(dict.fromkeys(request.topic_ids))
-            known = [image.names[each] for each in ids if each in image.names]
-            denied = denied_names(session, Operation.DESCRIBE, ResourceType.TOPIC, known, api)
-            return self._response(session, request, [self._topic_by_id(each, denied) for each in ids])
+            return in_turns(self._describe_ids(session, request, request.topic_ids))
         if request.topics is None:
-            names = sorted(image.topics)
-            if session.access is not None:
-                may_describe = session.access.describe_topic
-                names = [name for name in names if may_describe[name]]
-            return self._answer(session, request, _Asked(names))
-        names = list(dict.fromkeys(request.topics))
-        denied = denied_names(session, Operation.DESCRIBE, ResourceType.TOPIC, names, api)
-        refused: dict[str, ErrorCode] = {}
-        missing = [name for name in names if name not in image.topics and name not in denied]
-        if missing and request.allow_auto_creation and self._creates_topics:
-            if not is_cluster_allowed(session, Operation.CREATE, api, log_denied=False):
-                kept = denied_names(session, Operation.CREATE, ResourceType.TOPIC, missing, api)
-                refused = dict.fromkeys(kept, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-                missing = [name for name in missing if name not in kept]
+            return in_turns(self._describe_all(session, request))
+        if request.allow_auto_creation and self._creates_topics:
+            missing = [name for name in dict.fromkeys(request.topics) if name not in self._store.image.topics]
             if missing:
-                return self._create_and_answer(session, request, _Asked(names, denied, refused), missing)
-        return self._answer(session, request, _Asked(names, denied, refused))
+                return self._create_and_describe(session, request, request.topics, missing)
+        return in_turns(self._describe_names(session, request, request.topics))
+
+    async def _describe_ids(self, session: Session, request: MetadataRequest, ids: Sequence[bytes]) -> MetadataResponse:
+        turns = Turns()
+        image = self._store.image
+        ids = list(dict.fromkeys(ids))
+        known = [image.names[each] for each in ids if each in image.names]
+        denied = await denied_in_turns(turns, session, Operation.DESCRIBE, ResourceType.TOPIC, known, ApiKey.METADATA)
+        topics = []
+        for each in ids:
+            # By the image of the decisions: a topic that was created meanwhile was not decided about.
+            topics.append(self._topic_by_id(image, each, denied))
+            if turns.is_over:
+                await turns.next()
+        return await self._response(turns, session, request, topics)
+
+    async def _describe_all(self, session: Session, request: MetadataRequest) -> MetadataResponse:
+        turns = Turns()
+        names = sorted(self._store.image.topics)
+        if session.access is not None:
+            may_describe = session.access.describe_topic
+            listed = names
+            names = []
+            for name in listed:
+                if may_describe[name]:
+                    names.append(name)
+                if turns.is_over:
+                    await turns.next()
+        return await self._answer(turns, session, request, _Asked(names))
+
+    async def _describe_names(
+        self, session: Session, request: MetadataRequest, topics: Sequence[str]
+    ) -> MetadataResponse:
+        turns = Turns()
+        names = list(dict.fromkeys(topics))
+        denied = await denied_in_turns(turns, session, Operation.DESCRIBE, ResourceType.TOPIC, names, ApiKey.METADATA)
+        return await self._answer(turns, session, request, _Asked(names, denied))
+
+    async def _create_and_describe(
+        self, session: Session, request: MetadataRequest, topics: Sequence[str], missing: list[str]
+    ) -> MetadataResponse:
+        """Create the missing topics that the client may describe and create, then describe all."""
+        turns = Turns()
+        api = ApiKey.METADATA
+        names = list(dict.fromkeys(topics))
+        denied = await denied_in_turns(turns, session, Operation.DESCRIBE, ResourceType.TOPIC, names, api)
+        refused: dict[str, ErrorCode] = {}
+        missing = [name for name in missing if name not in denied]
+        if missing and not is_cluster_allowed(session, Operation.CREATE, api, log_denied=False):
+            kept = await denied_in_turns(turns, session, Operation.CREATE, ResourceType.TOPIC, missing, api)
+            refused = dict.fromkeys(kept, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            missing = [name for name in missing if name not in kept]
+        asked = _Asked(names, denied, refused)
+        if missing:
+            return await self._create_and_answer(session, request, asked, missing)
+        return await self._answer(turns, session, request, asked)
 
     async def _create_and_answer(
         self, session: Session, request: MetadataRequest, asked: _Asked, missing: list[str]
     ) -> MetadataResponse:
+        from barnabas.protocol.messages.topics.topics import CreateTopicsRequest  # late: most requests create none
+
         try:
             created = await self._changes.create_topics(
                 CreateTopicsRequest([self._new_topic(name) for name in missing]),
@@ -125,23 +163,38 @@ class MetadataHandler:
             # A topic above the client's quota is unknown: the client asks again later.
             refused = {result.name: result.error for result in created.topics if result.error is not _ABOVE_QUOTA}
         # A topic that another client created meanwhile is refused here, but it is in the image and answered from there.
-        return self._answer(session, request, asked._replace(refused={**asked.refused, **refused}))
+        return await self._answer(Turns(), session, request, asked._replace(refused={**asked.refused, **refused}))
 
     def _new_topic(self, name: str) -> NewTopic:
         """Return the topic with the broker's defaults, or with the configs of a coordinator's topic."""
-        for topic in _COORDINATOR_TOPICS:
+        from barnabas.broker.groups.log.offsets_topic import CONSUMER_OFFSETS
+        from barnabas.broker.transactions.topic import TRANSACTION_STATE
+        from barnabas.protocol.messages.topics.topics import NewTopic
+
+        for topic in (CONSUMER_OFFSETS, TRANSACTION_STATE):
             if topic.name == name:
                 return topic.new_topic(self._config.broker)
         return NewTopic(name)
 
-    def _answer(self, session: Session, request: MetadataRequest, asked: _Asked) -> MetadataResponse:
-        return self._response(session, request, [self._topic(name, asked) for name in asked.names])
+    async def _answer(
+        self, turns: Turns, session: Session, request: MetadataRequest, asked: _Asked
+    ) -> MetadataResponse:
+        topics = []
+        for name in asked.names:
+            topics.append(self._topic(name, asked))
+            if turns.is_over:
+                await turns.next()
+        return await self._response(turns, session, request, topics)
 
-    def _response(self, session: Session, request: MetadataRequest, topics: list[TopicMetadata]) -> MetadataResponse:
+    async def _response(
+        self, turns: Turns, session: Session, request: MetadataRequest, topics: list[TopicMetadata]
+    ) -> MetadataResponse:
         if request.include_topic_operations:
             for topic in topics:
                 if topic.error not in _WITHOUT_OPERATIONS:
                     topic.authorized_operations = topic_operations(session, topic.name)
+                if turns.is_over:
+                    await turns.next()
         return MetadataResponse(
             cluster_id=self._store.cluster_id,
             brokers=[self._addresses.address_for(session)],
@@ -152,8 +205,8 @@ class MetadataHandler:
             else NOT_ASKED,
         )
 
-    def _topic_by_id(self, topic_id: bytes, denied: frozenset[str]) -> TopicMetadata:
-        topic = self._store.image.topic_by_id(topic_id)
+    def _topic_by_id(self, image: MetadataImage, topic_id: bytes, denied: frozenset[str]) -> TopicMetadata:
+        topic = image.topic_by_id(topic_id)
         if topic is None:
             return TopicMetadata("", ErrorCode.UNKNOWN_TOPIC_ID, topic_id)
         if topic.name in denied:

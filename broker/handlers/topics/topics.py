@@ -18,7 +18,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from barnabas.broker.config_entries import topic_entries
-from barnabas.broker.handlers.authorization import denial, denied_names, is_cluster_allowed
+from barnabas.broker.handlers.authorization import denial, is_cluster_allowed
+from barnabas.broker.handlers.turns import Turns, denied_in_turns
 from barnabas.broker.quotas.mutation import mutation_quota
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from barnabas.broker.live_config import LiveConfig
-    from barnabas.broker.metadata.topics import TakeQuota
+    from barnabas.broker.metadata.topic_quota import TakeQuota
     from barnabas.broker.metadata.view import MetadataView
     from barnabas.broker.metadata_changes import MetadataChanges
     from barnabas.broker.network.session import Session
@@ -55,17 +56,23 @@ class CreateTopicsHandler:
 
     async def __call__(self, session: Session, request: CreateTopicsRequest) -> TopicsResponse:
         """Answer one CreateTopics request as the module docstring specifies."""
+        turns = Turns()
         api = ApiKey.CREATE_TOPICS
         names = _once(topic.name for topic in request.topics if topic.name != CLUSTER_METADATA_TOPIC)
         denied: frozenset[str] = frozenset()
         if not is_cluster_allowed(session, Operation.CREATE, api, log_denied=False):
-            denied = denied_names(session, Operation.CREATE, ResourceType.TOPIC, names, api)
-        hidden = denied_names(session, Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, names, api, log_denied=False)
+            denied = await denied_in_turns(turns, session, Operation.CREATE, ResourceType.TOPIC, names, api)
+        hidden = await denied_in_turns(
+            turns, session, Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, names, api, log_denied=False
+        )
         allowed = [topic for topic in request.topics if topic.name not in denied]
         response = await self._changes.create_topics(replace(request, topics=allowed), _quota(session, request))
         created = iter(response.topics)
         results = []
+        turns = Turns()
         for asked in request.topics:
+            if turns.is_over:
+                await turns.next()
             if asked.name in denied:
                 code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
                 results.append(TopicResult(asked.name, code, "Authorization failed."))
@@ -95,14 +102,14 @@ class DeleteTopicsHandler:
     async def __call__(self, session: Session, request: DeleteTopicsRequest) -> TopicsResponse:
         """Answer one DeleteTopics request as the module docstring specifies."""
         asked = [*(TopicReference(name) for name in request.names), *request.references]
-        refused = self._refusals(session, asked)
+        refused = await self._refusals(session, asked)
         allowed = [reference for position, reference in enumerate(asked) if position not in refused]
         kept = replace(request, names=[], references=allowed)
         deleted = iter((await self._changes.delete_topics(kept, _quota(session, request))).topics)
         results = [refused[position] if position in refused else next(deleted) for position in range(len(asked))]
         return _counted(TopicsResponse(results), self._probe)
 
-    def _refusals(self, session: Session, asked: Sequence[TopicReference]) -> dict[int, TopicResult]:
+    async def _refusals(self, session: Session, asked: Sequence[TopicReference]) -> dict[int, TopicResult]:
         """Return the results of topics that the client may not delete, by their positions in the request."""
         api = ApiKey.DELETE_TOPICS
         if not self._config.broker.get_bool("delete.topic.enable") or is_cluster_allowed(
@@ -118,8 +125,9 @@ class DeleteTopicsHandler:
             if name is not None and not is_ambiguous and times[each.name, each.topic_id] == 1:
                 found[position] = (each, name)
         names = [name for _, name in found.values()]
-        hidden = denied_names(session, Operation.DESCRIBE, ResourceType.TOPIC, names, api)
-        denied = denied_names(session, Operation.DELETE, ResourceType.TOPIC, names, api)
+        turns = Turns()
+        hidden = await denied_in_turns(turns, session, Operation.DESCRIBE, ResourceType.TOPIC, names, api)
+        denied = await denied_in_turns(turns, session, Operation.DELETE, ResourceType.TOPIC, names, api)
         results = {}
         error = denial(ResourceType.TOPIC)
         for position, (each, name) in found.items():
@@ -144,7 +152,8 @@ class CreatePartitionsHandler:
     async def __call__(self, session: Session, request: CreatePartitionsRequest) -> TopicsResponse:
         """Answer one CreatePartitions request as the module docstring specifies."""
         names = _once(topic.name for topic in request.topics)
-        denied = denied_names(session, Operation.ALTER, ResourceType.TOPIC, names, ApiKey.CREATE_PARTITIONS)
+        api = ApiKey.CREATE_PARTITIONS
+        denied = await denied_in_turns(Turns(), session, Operation.ALTER, ResourceType.TOPIC, names, api)
         allowed = [topic for topic in request.topics if topic.name not in denied]
         created = iter(
             (await self._changes.create_partitions(replace(request, topics=allowed), _quota(session, request))).topics

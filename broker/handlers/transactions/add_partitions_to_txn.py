@@ -3,18 +3,21 @@
 Version 4 and later are sent by brokers: CLUSTER_AUTHORIZATION_FAILED for the whole request without CLUSTER_ACTION on
 the cluster. Order of checks for each transaction: the client may WRITE the transactional id
 (TRANSACTIONAL_ID_AUTHORIZATION_FAILED for all partitions); it may WRITE the topics, of which none is internal
-(TOPIC_AUTHORIZATION_FAILED); all partitions exist (UNKNOWN_TOPIC_OR_PARTITION; either failure is
-OPERATION_NOT_ATTEMPTED for the transaction's other partitions); the transactional id is not empty (INVALID_REQUEST);
-its partition is loaded (COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE); the last transaction's end is
-complete (CONCURRENT_TRANSACTIONS); the id and its producer id are known (INVALID_PRODUCER_ID_MAPPING); the epoch is
-current (PRODUCER_FENCED). A partition that is verified and not part of the transaction gets TRANSACTION_ABORTABLE.
+(TOPIC_AUTHORIZATION_FAILED); all partitions exist (UNKNOWN_TOPIC_OR_PARTITION) and none is mirrored (POLICY_VIOLATION;
+each of these failures is OPERATION_NOT_ATTEMPTED for the transaction's other partitions); the transactional id is not
+empty (INVALID_REQUEST); its partition is loaded (COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE); the last
+transaction's end is complete (CONCURRENT_TRANSACTIONS); the id and its producer id are known
+(INVALID_PRODUCER_ID_MAPPING); the epoch is current (PRODUCER_FENCED). A partition that is verified and not part of the
+transaction gets TRANSACTION_ABORTABLE.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from barnabas.broker.handlers.authorization import denied_names, ensure_cluster_allowed, is_allowed
+from barnabas.broker.handlers.authorization import ensure_cluster_allowed, is_allowed
+from barnabas.broker.handlers.turns import Turns, denied_in_turns, in_turns_then_deferred
+from barnabas.broker.metadata.mirrors.refusals import read_only_mirror
 from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.transactions.checks import ProducerIdAndEpoch
 from barnabas.broker.transactions.metadata import EPOCH_PER_TRANSACTION, PartitionKey
@@ -33,7 +36,7 @@ from barnabas.protocol.messages.transactions.add_partitions_to_txn import (
 from barnabas.protocol.topic_name import is_internal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Coroutine, Mapping
 
     from barnabas.broker.metadata.view import MetadataView
     from barnabas.broker.network.session import Session
@@ -49,8 +52,23 @@ class AddPartitionsToTxnHandler:
         self._store = store
         self._probe = probe
 
-    def __call__(self, session: Session, request: AddPartitionsToTxnRequest) -> Deferred[AddPartitionsToTxnResponse]:
-        """Answer one AddPartitionsToTxn request as the module docstring specifies."""
+    def __call__(
+        self, session: Session, request: AddPartitionsToTxnRequest
+    ) -> (
+        AddPartitionsToTxnResponse
+        | Deferred[AddPartitionsToTxnResponse]
+        | Coroutine[Any, Any, AddPartitionsToTxnResponse]
+    ):
+        """Answer one AddPartitionsToTxn request as the module docstring specifies.
+
+        Permissions on many topics are checked in several turns, as are many transactions; one is changed in one turn.
+        """
+        return in_turns_then_deferred(self._serve_all(session, request))
+
+    async def _serve_all(
+        self, session: Session, request: AddPartitionsToTxnRequest
+    ) -> AddPartitionsToTxnResponse | Deferred[AddPartitionsToTxnResponse]:
+        turns = Turns()
         if request.is_batched:
             ensure_cluster_allowed(session, Operation.CLUSTER_ACTION, ApiKey.ADD_PARTITIONS_TO_TXN)
         answer: Deferred[AddPartitionsToTxnResponse] = Deferred()
@@ -67,13 +85,18 @@ class AddPartitionsToTxnHandler:
                 answer.resolve(AddPartitionsToTxnResponse([each for each in results if each is not None]))
 
         for position, transaction in enumerate(request.transactions):
-            self._serve(session, transaction, is_batched=request.is_batched).then(
+            if position > 0 and turns.is_over:
+                await turns.next()
+            served = await self._serve(turns, session, transaction, is_batched=request.is_batched)
+            served.then(
                 lambda result, position=position: ended(position, result)  # type: ignore[misc]
             )
         ended(-1, None)
         return answer
 
-    def _serve(self, session: Session, transaction: TxnPartitions, *, is_batched: bool) -> Deferred[TxnResult]:
+    async def _serve(
+        self, turns: Turns, session: Session, transaction: TxnPartitions, *, is_batched: bool
+    ) -> Deferred[TxnResult]:
         answer: Deferred[TxnResult] = Deferred()
         partitions = [(topic.name, number) for topic in transaction.topics for number in topic.partitions]
         denied: frozenset[str] = frozenset()
@@ -82,8 +105,10 @@ class AddPartitionsToTxnHandler:
             if not is_allowed(session, Operation.WRITE, kind, transaction.transactional_id, api):
                 answer.resolve(refuse_transaction(transaction, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
                 return answer
-            denied = _denied_topics(session, transaction)
-        failed = {each: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION for each in partitions if not self._exists(each)}
+            denied = await _denied_topics(turns, session, transaction)
+        image = self._store.image
+        failed = {each: ErrorCode.POLICY_VIOLATION for each in partitions if read_only_mirror(image, each[0])}
+        failed.update((each, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) for each in partitions if not self._exists(each))
         failed.update((each, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for each in partitions if each[0] in denied)
         if failed:
             answer.resolve(_results(transaction, failed, others=ErrorCode.OPERATION_NOT_ATTEMPTED))
@@ -120,12 +145,13 @@ class AddPartitionsToTxnHandler:
         return topic is not None and partition[1] in topic.partitions
 
 
-def _denied_topics(session: Session, transaction: TxnPartitions) -> frozenset[str]:
+async def _denied_topics(turns: Turns, session: Session, transaction: TxnPartitions) -> frozenset[str]:
     """Return the topics that the client may not write: internal ones too, as in Kafka, also without an authorizer."""
     names = {topic.name for topic in transaction.topics}
     internal = {name for name in names if is_internal(name)}
     api = ApiKey.ADD_PARTITIONS_TO_TXN
-    return denied_names(session, Operation.WRITE, ResourceType.TOPIC, sorted(names - internal), api) | internal
+    plain = sorted(names - internal)
+    return await denied_in_turns(turns, session, Operation.WRITE, ResourceType.TOPIC, plain, api) | internal
 
 
 def _results(transaction: TxnPartitions, failed: Mapping[PartitionKey, ErrorCode], *, others: ErrorCode) -> TxnResult:

@@ -3,13 +3,16 @@
 TRANSACTIONAL_ID_AUTHORIZATION_FAILED for an id that the client may not DESCRIBE; INVALID_REQUEST for an empty id;
 COORDINATOR_LOAD_IN_PROGRESS while its partition is loaded, COORDINATOR_NOT_AVAILABLE if that failed;
 TRANSACTIONAL_ID_NOT_FOUND for an unknown one. Topics that the client may not DESCRIBE are left out.
+Differs from Kafka: INVALID_REQUEST for each occurrence of an id that is listed more than ten times.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.handlers.authorization import ensure_allowed, is_allowed
+from barnabas.broker.handlers.repetitions import DESCRIBED_MAX, repeated, repetition_error
+from barnabas.broker.handlers.turns import Turns, in_turns
 from barnabas.broker.transactions.metadata import by_topic
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
@@ -22,6 +25,8 @@ from barnabas.protocol.messages.transactions.describe_transactions import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from barnabas.broker.network.session import Session
     from barnabas.broker.probes import ApiProbe
     from barnabas.broker.transactions.log import TransactionLog
@@ -34,10 +39,21 @@ class DescribeTransactionsHandler:
         self._log = log
         self._probe = probe
 
-    def __call__(self, session: Session, request: DescribeTransactionsRequest) -> DescribeTransactionsResponse:
-        """Answer one DescribeTransactions request as the module docstring specifies."""
+    def __call__(
+        self, session: Session, request: DescribeTransactionsRequest
+    ) -> DescribeTransactionsResponse | Coroutine[Any, Any, DescribeTransactionsResponse]:
+        """Answer one DescribeTransactions request as the module docstring specifies; of many ids in several turns."""
+        return in_turns(self._describe_all(session, request))
+
+    async def _describe_all(
+        self, session: Session, request: DescribeTransactionsRequest
+    ) -> DescribeTransactionsResponse:
+        turns = Turns()
         found = []
+        refused = repeated(request.transactional_ids, DESCRIBED_MAX)
         for transactional_id in request.transactional_ids:
+            if turns.is_over:
+                await turns.next()
             try:
                 ensure_allowed(
                     session,
@@ -46,6 +62,8 @@ class DescribeTransactionsHandler:
                     transactional_id,
                     ApiKey.DESCRIBE_TRANSACTIONS,
                 )
+                if transactional_id in refused:
+                    raise repetition_error("transactional id", DESCRIBED_MAX)
                 found.append(self._describe(session, transactional_id))
             except BrokerError as error:
                 self._probe.count_error(error.code.name.lower())

@@ -6,10 +6,11 @@ pattern that RE2 does not accept. Unknown names of states are answered as they a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.groups.expressions.topic_regex import topic_regex
 from barnabas.broker.handlers.authorization import is_allowed
+from barnabas.broker.handlers.turns import Turns, in_turns
 from barnabas.broker.transactions.state import STATES_BY_LABEL
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.security.resources import Operation, ResourceType
@@ -20,6 +21,8 @@ from barnabas.protocol.messages.transactions.list_transactions import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from barnabas.broker.network.session import Session
     from barnabas.broker.storage.services.clock import Clock
     from barnabas.broker.transactions.log import TransactionLog
@@ -32,26 +35,30 @@ class ListTransactionsHandler:
         self._log = log
         self._clock = clock
 
-    def __call__(self, session: Session, request: ListTransactionsRequest) -> ListTransactionsResponse:
-        """Answer one ListTransactions request as the module docstring specifies."""
+    def __call__(
+        self, session: Session, request: ListTransactionsRequest
+    ) -> ListTransactionsResponse | Coroutine[Any, Any, ListTransactionsResponse]:
+        """Answer one ListTransactions request as the module docstring specifies; of many in several turns."""
+        return in_turns(self._list(session, request))
+
+    async def _list(self, session: Session, request: ListTransactionsRequest) -> ListTransactionsResponse:
+        turns = Turns()
         self._log.coordinator_log.ensure_all_loaded()
         pattern = topic_regex(request.transactional_id_pattern) if request.transactional_id_pattern else None
         states = {STATES_BY_LABEL[name] for name in request.states if name in STATES_BY_LABEL}
         producer_ids = frozenset(request.producer_ids)
         now_ms = self._clock.wall_ms()
-        listed = [
-            TransactionListing(transactional_id, metadata.producer_id, metadata.state.label)
-            for transactional_id, metadata in self._log.states.items()
-            if (not producer_ids or metadata.producer_id in producer_ids)
-            and (not request.states or metadata.state in states)
-            and (request.duration_ms < 0 or now_ms - metadata.start_ms > request.duration_ms)
-            and (pattern is None or pattern.matches(transactional_id))
-            and is_allowed(
-                session,
-                Operation.DESCRIBE,
-                ResourceType.TRANSACTIONAL_ID,
-                transactional_id,
-                ApiKey.LIST_TRANSACTIONS,
-            )
-        ]
+        api, kind = ApiKey.LIST_TRANSACTIONS, ResourceType.TRANSACTIONAL_ID
+        listed = []
+        for transactional_id, metadata in list(self._log.states.items()):
+            if turns.is_over:
+                await turns.next()
+            if (
+                (not producer_ids or metadata.producer_id in producer_ids)
+                and (not request.states or metadata.state in states)
+                and (request.duration_ms < 0 or now_ms - metadata.start_ms > request.duration_ms)
+                and (pattern is None or pattern.matches(transactional_id))
+                and is_allowed(session, Operation.DESCRIBE, kind, transactional_id, api)
+            ):
+                listed.append(TransactionListing(transactional_id, metadata.producer_id, metadata.state.label))
         return ListTransactionsResponse(listed, [name for name in request.states if name not in STATES_BY_LABEL])

@@ -12,12 +12,13 @@ KafkaApis.handleTxnOffsetCommitRequest, GroupCoordinatorService.commitTransactio
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Coroutine, Sequence
+from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.groups.log.offsets_topic import OFFSETS_TOPIC
 from barnabas.broker.groups.offsets.checks import AcceptedPartition, accept_partitions, topic_names
-from barnabas.broker.handlers.authorization import denied_names, ensure_allowed
+from barnabas.broker.handlers.authorization import ensure_allowed
+from barnabas.broker.handlers.turns import Turns, denied_in_turns, in_turns_then_deferred
 from barnabas.broker.network.deferred import Deferred
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
@@ -45,15 +46,21 @@ class TxnOffsetCommitHandler:
 
     def __call__(
         self, session: Session, request: TxnOffsetCommitRequest
-    ) -> TxnOffsetCommitResponse | Deferred[TxnOffsetCommitResponse]:
+    ) -> TxnOffsetCommitResponse | Deferred[TxnOffsetCommitResponse] | Coroutine[Any, Any, TxnOffsetCommitResponse]:
         """Answer one TxnOffsetCommit request as the module docstring specifies."""
+        return in_turns_then_deferred(self._serve(session, request))
+
+    async def _serve(
+        self, session: Session, request: TxnOffsetCommitRequest
+    ) -> TxnOffsetCommitResponse | Deferred[TxnOffsetCommitResponse]:
+        """Check the permissions, in several turns if there are many, and commit in one."""
         api = ApiKey.TXN_OFFSET_COMMIT
         ensure_allowed(session, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id, api)
         ensure_allowed(session, Operation.READ, ResourceType.GROUP, request.group_id, api)
         denied: frozenset[str] = frozenset()
         if session.access is not None:
             names = topic_names(self._store.image, request.topics)
-            denied = denied_names(session, Operation.READ, ResourceType.TOPIC, names, api)
+            denied = await denied_in_turns(Turns(), session, Operation.READ, ResourceType.TOPIC, names, api)
         topics, accepted = accept_partitions(self._store.image, request.topics, denied)
         answer: Deferred[TxnOffsetCommitResponse] = Deferred()
 

@@ -42,6 +42,12 @@ from barnabas.broker.metadata.log import bootstrap_checkpoint
 from barnabas.broker.metadata.log.log_replay import METADATA_DIRECTORY, ReplayedLog, replay_metadata_directory
 from barnabas.protocol.metadata.records import MetadataRecord
 
+STANDBY_FILE = "standby.json"
+"""The file of a directory that is a standby's, or has a standby: see standby_state."""
+
+STANDBY_PROBLEM = "standby"
+"""Code of the problem of a directory that only `barnabas standby` may open."""
+
 
 def examine(
     log_dirs: Sequence[Path],
@@ -82,6 +88,7 @@ class _Examination:
         """Check everything, in the order of a start."""
         directories = tuple(self._list(path) for path in self._paths)
         identity, outdated = self._settle(directories)
+        self._check_standby()
         replayed = self._replay()
         bootstrap = self._read_bootstrap(replayed)
         if replayed is not None and identity is not None:
@@ -121,6 +128,16 @@ class _Examination:
             remedy = "give log.dirs that belong to one node of one cluster, each with its own directory.id"
             self._add("identity", error, remedy, ALL_PROGRAMS)
             return None, []
+
+    def _check_standby(self) -> None:
+        if not (self._metadata_log_dir / STANDBY_FILE).exists():
+            return
+        from barnabas.broker.metadata.directories.standby_state import ensure_may_serve  # here: few directories have it
+
+        try:
+            ensure_may_serve(self._metadata_log_dir)
+        except MetadataError as error:
+            self._add(STANDBY_PROBLEM, error, "promote it, or let it follow the active broker", frozenset({BARNABAS}))
 
     def _replay(self) -> ReplayedLog | None:
         directory = self._metadata_log_dir / METADATA_DIRECTORY

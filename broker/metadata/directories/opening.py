@@ -4,7 +4,8 @@ an open transaction                     AbortTransaction, so that our records do
 an empty log                            the records of bootstrap.checkpoint, or `metadata.version` 19 and the levels of
                                         initial.features; or `metadata.version` 19 and the topics of a directory
                                         written with ZooKeeper
-after an unclean stop, or after Kafka   every partition gets this node as leader with the next leader epoch
+after an unclean stop, or after Kafka,
+and for a standby that takes over       every partition gets this node as leader with the next leader epoch
 """
 
 from __future__ import annotations
@@ -60,10 +61,12 @@ def plan_opening(
     bootstrap: Sequence[MetadataRecord] | None,
     found: PartitionDirectories,
     was_clean: bool,
+    takes_over: bool = False,
     initial_features: Mapping[str, int],
 ) -> Opening:
     """Plan the opening. `found`, the partition directories, matter only for an empty log. Raises MetadataError.
 
+    `takes_over`: the directory is a standby's copy, whose active broker may have written more in its epochs.
     `initial_features` are those of a new directory, in which no partition is found.
     """
     image = replayed.image
@@ -85,7 +88,7 @@ def plan_opening(
             f"{next(iter(next(iter(found.values())).values())).parent} has no metadata log: its {len(found)} topics "
             "are adopted with default configs"
         )
-    changed = not was_clean or replayed.led_by_kafka
+    changed = not was_clean or takes_over or replayed.led_by_kafka
     records += leadership_records(_with(image, records), identity.node_id, raise_epochs=changed and replayed.exists)
     ensure_transaction_can_end(replayed, level)
     last_epoch = max(replayed.last_epoch, replayed.quorum_epoch, 0)

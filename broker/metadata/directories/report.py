@@ -7,9 +7,10 @@ A `Problem` is a reason why a program does not start on the directories or does 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
 from barnabas.broker.metadata.directories.meta_properties import MetaProperties, NodeIdentity
 from barnabas.broker.metadata.image import MetadataImage
@@ -43,8 +44,7 @@ class LastWriter(Enum):
     ZOOKEEPER = "Apache Kafka with ZooKeeper"
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(NamedTuple):
     """A reason why some programs cannot start on the directories.
 
     code       a stable short name for scripts: "two-clusters"
@@ -59,8 +59,10 @@ class Problem:
     stops: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
-class LogDirectoryReport:
+_EMPTY: Final[Mapping[Any, Any]] = MappingProxyType({})
+
+
+class LogDirectoryReport(NamedTuple):
     """One of log.dirs, or metadata.log.dir.
 
     is_log_dir   False for a metadata.log.dir outside of log.dirs
@@ -77,14 +79,13 @@ class LogDirectoryReport:
     exists: bool
     properties: MetaProperties | None
     has_marker: bool
-    partitions: Mapping[TopicPartition, Path] = field(default_factory=dict)
+    partitions: Mapping[TopicPartition, Path] = _EMPTY
     deleting: tuple[Path, ...] = ()
     strays: tuple[Path, ...] = ()
     futures: tuple[Path, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class SecurityCounts:
+class SecurityCounts(NamedTuple):
     """Numbers of SCRAM credentials, ACLs, delegation tokens and limits of clients."""
 
     users: int = 0
@@ -98,8 +99,7 @@ class SecurityCounts:
         return bool(self.users or self.acls or self.delegation_tokens)
 
 
-@dataclass(frozen=True, slots=True)
-class DirectoryReport:
+class DirectoryReport(NamedTuple):
     """The findings of a read-only examination.
 
     directories        log.dirs in order, then metadata.log.dir if it is another directory

@@ -24,7 +24,6 @@ from barnabas.broker.metadata.log.log_replay import ReplayedLog
 from barnabas.config.listeners import PLAINTEXT, SSL, Listener
 from barnabas.config.tables.security_properties import STANDARD_AUTHORIZER
 from barnabas.protocol.metadata.records import MetadataRecord
-from barnabas.protocol.sasl.scram_keys import SCRAM_MECHANISMS
 
 if TYPE_CHECKING:
     from barnabas.config import BrokerConfig
@@ -73,7 +72,7 @@ def enforced_security(config: BrokerConfig) -> EnforcedSecurity:
         )
         if protocol.startswith("SASL_"):
             mechanisms.update(properties.get_list("sasl.enabled.mechanisms"))
-    scram = not mechanisms.isdisjoint(SCRAM_MECHANISMS)
+    scram = any(name.startswith("SCRAM-") for name in mechanisms)
     return EnforcedSecurity(
         authorizer=bool(config.get_str("authorizer.class.name")),
         open_listeners=tuple(str(listener) for listener, opened in is_open.items() if opened),

@@ -51,6 +51,24 @@ class MetadataLog:
         """Make all appended batches durable. Raises StorageError."""
         self._log.flush()
 
+    def append_copied(self, batches: memoryview) -> None:
+        """Append whole batches of another broker's log as they are. Raises BrokerError, CorruptFileError."""
+        from barnabas.broker.storage.log.appending.follower import FollowerAppender  # here: only a standby's use
+
+        FollowerAppender(self._log.core, self._log.roller).append_as_follower(batches)
+
+    def read(self, offset: int, max_bytes: int, end_offset: int) -> bytes:
+        """Return stored bytes from the batch with `offset` on, below `end_offset`, a batch boundary.
+
+        The first batch is whole, the last one may be cut. Empty at the end. Raises BrokerError.
+        """
+        found = self._log.read(offset, max_bytes, upper_bound=end_offset, at_least_one_batch=True)
+        return b"" if found is None else bytes(found.read())
+
+    def restart_at(self, offset: int) -> None:
+        """Drop all batches; the log begins again at `offset`. Raises BrokerError."""
+        self._log.truncate_fully_and_start_at(offset)
+
     def roll(self) -> None:
         """Begin a segment at the end offset, so that earlier ones can be deleted as files. Raises BrokerError."""
         self._log.roll()

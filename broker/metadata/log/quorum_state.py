@@ -8,7 +8,6 @@ adopts the log's epoch at its next start. Source: Kafka's FileQuorumStateStore a
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from barnabas.broker.metadata.errors import MetadataError
@@ -27,6 +26,8 @@ def read_quorum_epoch(metadata_directory: Path) -> int:
         return NO_EPOCH
     except (OSError, UnicodeDecodeError) as error:
         raise MetadataError(f"{path} cannot be read: {error}") from error
+    import json  # late: only Kafka writes this file
+
     try:
         epoch = json.loads(text)["leaderEpoch"]
     except (ValueError, KeyError, TypeError) as error:

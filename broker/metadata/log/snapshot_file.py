@@ -89,6 +89,7 @@ def snapshot_records(image: MetadataImage) -> Iterator[MetadataRecord]:
     for (resource_type, resource_name), values in image.configs.items():
         for name, value in values.items():
             yield ConfigRecord(resource_type, resource_name, name, value)
+    yield from image.mirrors.records()
     yield from quota_records(image.security)
     if image.next_producer_id:
         yield ProducerIdsRecord(_NO_BROKER, _NO_BROKER_EPOCH, image.next_producer_id)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -95,7 +94,7 @@ def _read_snapshot(path: Path, snapshot_id: SnapshotId) -> Snapshot:
     if not replayer.has_header or not replayer.has_footer or replayed_bytes != len(data):
         raise MetadataError(f"{path} is incomplete: {replayed_bytes} of {len(data)} bytes are whole batches")
     _ensure_in_order(path, data)
-    image = replace(replayer.image(), end_offset=snapshot_id.end_offset)
+    image = replayer.image()._replace(end_offset=snapshot_id.end_offset)
     return Snapshot(snapshot_id, image, replayer.kraft_version, replayer.voters, replayer.header_timestamp)
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from barnabas.broker.metadata.errors import MetadataError
 from barnabas.broker.metadata.log.snapshot_file import PART_SUFFIX, RaftState, write_snapshot
@@ -23,9 +23,11 @@ from barnabas.broker.storage.files.durable_files import sync_directory
 from barnabas.protocol.errors import BrokerError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from barnabas.broker.metadata.image import MetadataImage
     from barnabas.broker.metadata.log.metadata_log import MetadataLog
-    from barnabas.broker.metadata.log.writer import MetadataWriter
+    from barnabas.broker.metadata.view import ImageListener
     from barnabas.broker.storage.services.clock import Clock
     from barnabas.broker.storage.services.scheduler import ScheduledTask, Scheduler
     from barnabas.config import BrokerConfig
@@ -35,13 +37,24 @@ METADATA_SNAPSHOT_TASK = "metadata-snapshot"
 logger = logging.getLogger(__name__)
 
 
+class SnapshotSource(Protocol):
+    """What the snapshotter needs of the metadata: MetadataWriter, or a standby's MetadataCopy."""
+
+    def add_listener(self, listener: ImageListener) -> None:
+        """Call `listener` after each change from now on."""
+
+    def cut(self, begin_segment: Callable[[], None]) -> tuple[MetadataImage, int, int]:
+        """Begin a segment between two changes; return the image at its start, the epoch and the last timestamp."""
+        ...
+
+
 class Snapshotter:
     """Snapshots of one metadata log. Call `start` once the broker serves; the scheduler's end stops it."""
 
     def __init__(
         self,
         log: MetadataLog,
-        writer: MetadataWriter,
+        writer: SnapshotSource,
         *,
         raft: RaftState,
         unsnapped_bytes: int,

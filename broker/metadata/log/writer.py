@@ -66,6 +66,7 @@ class MetadataWriter:
         self._last_timestamp_ms = last_timestamp_ms
         self._lock = threading.Lock()
         self._listeners: list[ImageListener] = []
+        self._paused: str | None = None
 
     def add_listener(self, listener: ImageListener) -> None:
         """Call `listener` after each change from now on."""
@@ -87,6 +88,16 @@ class MetadataWriter:
             self._commit(planned.records)
             return planned.results
 
+    def pause(self, reason: str) -> None:
+        """Refuse changes from now on with NOT_CONTROLLER, which clients retry; one that is running is finished."""
+        with self._lock:
+            self._paused = reason
+
+    def resume(self) -> None:
+        """Accept changes again."""
+        with self._lock:
+            self._paused = None
+
     def cut(self, begin_segment: Callable[[], None]) -> tuple[MetadataImage, int, int]:
         """Begin a segment between two changes; return the image at its start, the epoch and the last timestamp (ms).
 
@@ -105,6 +116,8 @@ class MetadataWriter:
             return before
         if self.failure is not None:
             raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, self.failure)
+        if self._paused is not None:
+            raise BrokerError(ErrorCode.NOT_CONTROLLER, self._paused)
         builder = ImageBuilder(before)
         for record in records:
             builder.apply(record)  # a record that does not fit must not reach the log

@@ -8,10 +8,10 @@ Source: Kafka's AclControlManager, ScramControlManager, ClientQuotasDelta and De
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from barnabas.broker.metadata.errors import ReplayError
 from barnabas.broker.metadata.security.image import (
-    Acl,
     DelegationToken,
     QuotaEntity,
     ScramCredential,
@@ -29,6 +29,9 @@ from barnabas.protocol.metadata.security_records import (
     UserScramCredentialRecord,
 )
 from barnabas.protocol.uuids import uuid_text
+
+if TYPE_CHECKING:
+    from barnabas.protocol.messages.security.acls import Acl
 
 
 class SecurityBuilder:
@@ -69,6 +72,8 @@ class SecurityBuilder:
         if self._acls is None:
             self._acls = dict(self._start.acls)
         if isinstance(record, AccessControlEntryRecord):
+            from barnabas.protocol.messages.security.acls import Acl  # late: most brokers have no ACLs
+
             self._acls[record.acl_id] = Acl(*record[1:])
         elif self._acls.pop(record.acl_id, None) is None:
             raise ReplayError(f"an ACL with id {uuid_text(record.acl_id)} is deleted, which does not exist")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from barnabas.protocol.messages.security.acls import Acl
+if TYPE_CHECKING:
+    from barnabas.protocol.messages.security.acls import Acl
 
-__all__ = ["Acl", "DelegationToken", "QuotaEntity", "ScramCredential", "SecurityImage", "quota_entity"]
+__all__ = ["DelegationToken", "QuotaEntity", "ScramCredential", "SecurityImage", "quota_entity"]
 
 QuotaEntity = tuple[tuple[str, str | None], ...]
 """Pairs of type (`user`, `client-id`, `ip`) and name, sorted by type; the name None is the default entity."""
@@ -43,14 +44,16 @@ class DelegationToken(NamedTuple):
     expires_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class SecurityImage:
+_EMPTY: Final[Mapping[Any, Any]] = MappingProxyType({})
+
+
+class SecurityImage(NamedTuple):
     """The state after all records."""
 
-    acls: Mapping[bytes, Acl] = field(default_factory=dict)
+    acls: Mapping[bytes, Acl] = _EMPTY
     """By the 16 bytes of their id."""
-    scram: Mapping[tuple[str, int], ScramCredential] = field(default_factory=dict)
+    scram: Mapping[tuple[str, int], ScramCredential] = _EMPTY
     """By user and mechanism: 1 SCRAM-SHA-256, 2 SCRAM-SHA-512."""
-    tokens: Mapping[str, DelegationToken] = field(default_factory=dict)
+    tokens: Mapping[str, DelegationToken] = _EMPTY
     """By token id."""
-    quotas: Mapping[QuotaEntity, Mapping[str, float]] = field(default_factory=dict)
+    quotas: Mapping[QuotaEntity, Mapping[str, float]] = _EMPTY

@@ -13,17 +13,19 @@ from __future__ import annotations
 import json
 import logging
 import threading
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, Protocol
 from urllib.parse import unquote, urlsplit
 
+from barnabas.broker.security.oauth.https_fetch import FetchError, fetch_https
+from barnabas.config.security.bounded_file import read_regular_file
+
 logger = logging.getLogger(__name__)
 
 MAX_KEY_SET_BYTES: Final = 1024 * 1024
 FETCH_TIMEOUT_SECONDS: Final = 10.0
+"""Of a whole fetch, from the connection to the last byte."""
 
 MIN_UNKNOWN_KEY_SECONDS: Final = 10.0
 """Minimum time between two fetches for unknown key ids, which clients can make up."""
@@ -53,7 +55,7 @@ def open_key_source(
     if parts.scheme == "https" and parts.netloc:
         return HttpsKeys(
             url,
-            fetch=fetch_https,
+            fetch=_fetch,
             refresh_seconds=refresh_ms / 1000,
             backoff_seconds=backoff_ms / 1000,
             max_backoff_seconds=max_backoff_ms / 1000,
@@ -74,41 +76,28 @@ def parse_key_set(text: bytes, origin: str) -> tuple[Jwk, ...]:
     return tuple(keys)
 
 
-def fetch_https(url: str) -> bytes:
+def _fetch(url: str) -> bytes:
     """Return the body at an HTTPS URL. Raises KeySourceError."""
     try:
-        with _OPENER.open(url, timeout=FETCH_TIMEOUT_SECONDS) as response:
-            body: bytes = response.read(MAX_KEY_SET_BYTES + 1)
-    except urllib.error.HTTPError as error:
-        with error:
-            raise KeySourceError(f"{url} answered {error.code}") from None
-    except (OSError, ValueError) as error:
-        reason = error.reason if isinstance(error, urllib.error.URLError) else error
-        raise KeySourceError(f"{url} cannot be fetched: {reason}") from error
-    if len(body) > MAX_KEY_SET_BYTES:
-        raise KeySourceError(f"{url} has more than {MAX_KEY_SET_BYTES} bytes")
-    return body
+        return fetch_https(url, max_bytes=MAX_KEY_SET_BYTES, timeout_seconds=FETCH_TIMEOUT_SECONDS)
+    except FetchError as error:
+        raise KeySourceError(str(error)) from error
 
 
-class _HttpsOnly(urllib.request.HTTPRedirectHandler):
-    """Follows redirections to HTTPS addresses only: keys from elsewhere could be anybody's."""
-
-    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
-        if urlsplit(newurl).scheme != "https":
-            raise urllib.error.URLError(f"it redirects to {newurl}, which is not https")
-        return super().redirect_request(req, fp, code, msg, headers, newurl)
-
-
-_OPENER: Final = urllib.request.build_opener(_HttpsOnly)
+_Version = tuple[int, int, int]
+"""Modification time, size and inode of a file."""
 
 
 class FileKeys:
-    """The keys in a file, read again when it changes."""
+    """The keys in a file, read again when it changes. A fault is logged once: clients cause a call at each login."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._lock = threading.Lock()
-        self._read: tuple[tuple[int, int, int], tuple[Jwk, ...]] | None = None
+        self._version: _Version | None = None
+        """Of the file that was read last, also if it was refused."""
+        self._keys: tuple[Jwk, ...] | None = None
+        self._fault = ""
 
     def key_set(self, wanted: str | None) -> tuple[Jwk, ...]:
         """Return the keys. Raises KeySourceError: the file cannot be read and never was."""
@@ -116,15 +105,22 @@ class FileKeys:
             try:
                 found = self._path.stat()
                 version = (found.st_mtime_ns, found.st_size, found.st_ino)
-                if self._read is None or self._read[0] != version:
-                    keys = parse_key_set(self._path.read_bytes(), str(self._path))
-                    self._read = (version, keys)
-            except (OSError, KeySourceError) as error:
-                sentence = str(error) if isinstance(error, KeySourceError) else f"{self._path}: {error.strerror}"
-                if self._read is None:
-                    raise KeySourceError(sentence) from error
-                logger.warning("keeping the signing keys of OAUTHBEARER: %s", sentence)
-            return self._read[1]
+                if version != self._version:
+                    text = read_regular_file(self._path, MAX_KEY_SET_BYTES)
+                    self._version = version
+                    self._keys, self._fault = parse_key_set(text, str(self._path)), ""
+            except OSError as error:
+                self._failed(f"{self._path}: {error.strerror}")
+            except KeySourceError as error:
+                self._failed(str(error))
+            if self._keys is None:
+                raise KeySourceError(self._fault)
+            return self._keys
+
+    def _failed(self, sentence: str) -> None:
+        if sentence != self._fault and self._keys is not None:
+            logger.warning("keeping the signing keys of OAUTHBEARER: %s", sentence)
+        self._fault = sentence
 
 
 class HttpsKeys:

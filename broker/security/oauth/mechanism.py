@@ -13,7 +13,7 @@ from barnabas.broker.startup_error import StartupError
 from barnabas.protocol.sasl.oauthbearer import OAUTHBEARER, OAuthBearerServer
 
 if TYPE_CHECKING:
-    from barnabas.config.listener_view import ListenerView
+    from barnabas.config.security.listener_view import ListenerView
 
 logger = logging.getLogger(__name__)
 

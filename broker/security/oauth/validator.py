@@ -14,13 +14,17 @@ import jwt
 
 from barnabas.broker.security.oauth.keys import Jwk, KeySource, KeySourceError
 from barnabas.protocol.sasl.oauthbearer import AcceptedToken, RefusedToken
+from barnabas.transport.key_checks import RSA_PUBLIC_BITS_MAX, UnusableKeyError, check_public_key
 
 if TYPE_CHECKING:
-    from barnabas.config.listener_properties import ListenerProperties
+    from barnabas.config.security.listener_properties import ListenerProperties
 
 _RSA: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
 _ALGORITHMS: Final = {"RSA": _RSA, "EC": ("ES256", "ES384", "ES512"), "OKP": ("EdDSA",)}
 """By type of key. Symmetric keys (`oct`) are never used."""
+
+_PUBLIC_MEMBERS: Final = ("kty", "n", "e", "crv", "x", "y")
+"""Members of a JWK that describe a public key (RFC 7518)."""
 
 _ALL_ALGORITHMS: Final = tuple(algorithm for several in _ALGORITHMS.values() for algorithm in several)
 
@@ -104,7 +108,7 @@ class TokenValidator:
             raise _RefusedTokenError(
                 "the token names no key, and several could be meant" if fitting else "no signing key has the token's id"
             )
-        return jwt.PyJWK(dict(fitting[0]), algorithm)
+        return _public_key(fitting[0], algorithm)
 
     def _accept(self, claims: Mapping[str, Any]) -> AcceptedToken:
         if not all(type(claims[name]) in (int, float) for name in ("exp", "iat")):
@@ -112,13 +116,30 @@ class TokenValidator:
         subject = claims[self._subject_claim]
         if not isinstance(subject, str) or not subject.strip():
             raise _RefusedTokenError("the token's subject is not a name")
-        scopes = claims.get(self._scope_claim, [])
-        scopes = [scopes] if isinstance(scopes, str) else scopes
-        if not isinstance(scopes, list) or not all(isinstance(scope, str) and scope.strip() for scope in scopes):
+        claim = claims.get(self._scope_claim)
+        # As in Kafka, a claim of another type counts as no scopes.
+        scopes = [claim] if isinstance(claim, str) else claim if isinstance(claim, list) else []
+        if not all(isinstance(scope, str) and scope.strip() for scope in scopes):
             raise _RefusedTokenError("the token's scopes are malformed")
         if len({scope.strip() for scope in scopes}) != len(scopes):
             raise _RefusedTokenError("the token has a scope twice")
         return AcceptedToken(subject.strip(), int(claims["exp"]) * 1000)
+
+
+def _public_key(key: Jwk, algorithm: str) -> jwt.PyJWK:
+    """Return a key for verification. Raises _RefusedTokenError for an RSA key of another size than is served.
+
+    Private members, which a key set should not have, are dropped: PyJWT would check each time that they are prime.
+    """
+    try:
+        modulus = key.get("n")
+        if isinstance(modulus, str) and len(modulus) * 6 > RSA_PUBLIC_BITS_MAX + 8:
+            raise UnusableKeyError(f"has more than {RSA_PUBLIC_BITS_MAX} bits")
+        public = jwt.PyJWK({name: key[name] for name in _PUBLIC_MEMBERS if name in key}, algorithm)
+        check_public_key(public.key)
+    except UnusableKeyError as error:
+        raise _RefusedTokenError(f"the token's signing key {error}") from None
+    return public
 
 
 def _fits(key: Jwk, algorithm: str) -> bool:

@@ -20,7 +20,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from barnabas.broker.network.response_frame import ResponseFrame
-from barnabas.protocol.dialects import DIALECTS
+from barnabas.protocol.dialects import dialect_of
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.framing import KAFKA_MAGIC, NATIVE_MAGIC, FrameError
 from barnabas.protocol.messages.api_key import ApiKey
@@ -167,7 +167,7 @@ class Conversation:
 
     def _begin(self, session: Session, frame: memoryview) -> Outcome:
         """Serve ApiVersions or SaslHandshake. Other requests are refused undecoded."""
-        dialect = DIALECTS.get(frame[0])
+        dialect = dialect_of(frame[0])
         if dialect is None:
             return self._refuse(NOT_SASL)
         header = dialect.read_request(frame)
@@ -207,7 +207,7 @@ class Conversation:
 
     def _authenticate(self, frame: memoryview) -> Outcome:
         """Serve SaslAuthenticate; answer other requests ILLEGAL_SASL_STATE."""
-        dialect = DIALECTS.get(frame[0])
+        dialect = dialect_of(frame[0])
         if dialect is None:
             return self._refuse("a malformed frame")
         header = dialect.read_request(frame)

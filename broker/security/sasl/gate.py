@@ -12,7 +12,6 @@ authenticate again, at most once a second, by a SaslHandshake on the same connec
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.broker.network.deferred import Deferred
@@ -30,9 +29,7 @@ if TYPE_CHECKING:
     from barnabas.broker.security.sasl.conversation import Login, Outcome
     from barnabas.broker.security.sasl.listener import SaslListener
     from barnabas.broker.security.sasl.work_queue import Job
-    from barnabas.protocol.framing import FrameError
-
-logger = logging.getLogger(__name__)
+    from barnabas.protocol.framing import FrameError, FrameLimit
 
 MIN_REAUTHENTICATION_SECONDS: Final = 1.0
 """A SaslHandshake sooner after the last one is an ordinary request, which is refused; as in Kafka."""
@@ -78,19 +75,19 @@ class SaslGate:
     # --- called by the connection
 
     @property
-    def max_frame_bytes(self) -> int:
-        """Size of the largest frame before the client is authenticated."""
-        return self._listener.max_receive_bytes()
+    def frame_limit(self) -> FrameLimit:
+        """Limit on the frames before the client is authenticated."""
+        return self._listener.frame_limit()
 
     def opened(self, connection: GatedConnection) -> None:
         """Begin; the connection has been accepted."""
         self._connection = connection
-        self._listener.unauthenticated.opened(connection)
+        self._listener.parts.unauthenticated.opened(connection)
         self._schedule(self._listener.timeout_seconds, self._time_out)
 
     def closed(self) -> None:
         """End; the connection is closed."""
-        self._listener.unauthenticated.ended(self._connection)
+        self._listener.parts.unauthenticated.ended(self._connection)
         if self._timer is not None:
             self._timer.cancel()
         if self._job is not None:
@@ -112,16 +109,16 @@ class SaslGate:
         """Serve a request of an authenticated session with a lifetime."""
         if _is_handshake(frame) and self._may_reauthenticate():
             self._conversation = self._converse(self._login)
-            self._connection.admit(self.serve, self.max_frame_bytes)
+            self._connection.admit(self.serve, self.frame_limit)
             self._schedule(self._listener.timeout_seconds, self._time_out)
             return self.serve(session, frame)
         if self._expired:
             assert self._login is not None
-            self._listener.probe.count_expired(self._listener.name, self._login.mechanism)
-            logger.info("closing the connection of %s: its session is over, and it did not re-authenticate", session)
+            self._listener.parts.probe.count_expired(self._listener.name, self._login.mechanism)
+            self._listener.parts.failures.session_over(session, self._listener.name)
             self._connection.abort(EXPIRED)
             return None
-        return self._listener.serve(session, frame)
+        return self._listener.parts.serve(session, frame)
 
     # --- outcomes
 
@@ -144,19 +141,18 @@ class SaslGate:
         listener, connection = self._listener, self._connection
         session = connection.session
         again = self._login is not None
-        listener.probe.count_success(listener.name, login.mechanism, again=again)
+        listener.parts.probe.count_success(listener.name, login.mechanism, again=again)
         session.principal = user_principal(login.user)
         session.token_authenticated = login.token_authenticated
-        session.request_cache = None
         self._login = login
-        listener.unauthenticated.ended(connection)
+        listener.parts.unauthenticated.ended(connection)
         self._conversation = None
         self._expired = False
-        listener.authenticated(session)
+        listener.parts.authenticated(session)
         if self._timer is not None:
             self._timer.cancel()
         if login.lifetime_ms is None:
-            connection.admit(listener.serve, None)
+            connection.admit(listener.parts.serve, None)
         else:
             self._schedule(min(login.lifetime_ms / 1000, MAX_TIMER_SECONDS), self._expire)
             connection.admit(self.serve_limited, None)
@@ -169,11 +165,11 @@ class SaslGate:
             if error is None:
                 outcome = self._conversation.resume(result)
             else:
-                logger.error("a bug in a SASL mechanism, client %s", self._connection.session, exc_info=error)
+                self._listener.parts.failures.bug(self._connection.session, error)
                 outcome = Refused("an error inside the broker", mechanism=self._conversation.mechanism)
             self._carry_out(outcome, answer)
 
-        self._job = self._listener.work.submit(step.run, done)
+        self._job = self._listener.parts.work.submit(step.run, done)
         return answer
 
     def _refuse(self, refusal: Refused, late: Deferred[LateResponse] | None) -> Deferred[LateResponse] | None:
@@ -195,8 +191,8 @@ class SaslGate:
 
     def _count_failure(self, refusal: Refused) -> None:
         listener, session = self._listener, self._connection.session
-        listener.probe.count_failure(listener.name, refusal.mechanism, again=self._login is not None)
-        listener.failures.failed(
+        listener.parts.probe.count_failure(listener.name, refusal.mechanism, again=self._login is not None)
+        listener.parts.failures.failed(
             session.host,
             listener.name,
             refusal.mechanism,
@@ -211,7 +207,7 @@ class SaslGate:
         """Replace the gate's timer: it has one purpose at a time."""
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self._listener.loop.call_later(seconds, call)
+        self._timer = self._listener.parts.loop.call_later(seconds, call)
 
     def _time_out(self) -> None:
         assert self._conversation is not None
@@ -222,7 +218,7 @@ class SaslGate:
         self._expired = True
 
     def _may_reauthenticate(self) -> bool:
-        now = self._listener.loop.time()
+        now = self._listener.parts.loop.time()
         if self._reauthenticated_at is not None and now - self._reauthenticated_at < MIN_REAUTHENTICATION_SECONDS:
             return False
         self._reauthenticated_at = now

@@ -8,8 +8,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.security.sasl.gate import SaslGate
+from barnabas.broker.security.sasl.listener import GateParts
 from barnabas.broker.security.sasl.scram_users import NoTokens
-from barnabas.broker.security.sasl.setup import SaslParts, sasl_listener
+from barnabas.broker.security.sasl.setup import MechanismParts, sasl_listener
 from barnabas.broker.security.sasl.unauthenticated import UnauthenticatedConnections
 from barnabas.broker.security.sasl.work_queue import WorkQueue
 from barnabas.broker.security.tokens.logins import ScramTokenLogins
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from barnabas.broker.probes import BrokerProbes
     from barnabas.broker.security.sasl.failure_log import FailureLog
     from barnabas.broker.security.tokens.lifetimes import TokenLifetimes
-    from barnabas.config.listener_view import ListenerView
+    from barnabas.config.security.listener_view import ListenerView
     from barnabas.protocol.sasl.exchange import SaslServer
 
 _SECRET_BYTES: Final = 32
@@ -48,21 +49,26 @@ def begin_gates(
     def image() -> SecurityImage:
         return metadata.image.security
 
-    parts = SaslParts(
+    parts = GateParts(
         loop=connections.loop,
         serve=connections.dispatcher.serve,
-        image=image,
-        tokens=NoTokens() if tokens is None else ScramTokenLogins(tokens.passwords, image, wall_ms),
-        secret=secrets.token_bytes(_SECRET_BYTES),
         work=WorkQueue(connections.loop, connections.blocking_io),
         unauthenticated=UnauthenticatedConnections(lambda: connections.quotas.unauthenticated_max),
         failures=failures,
         probe=probes.authentications,
         wall_ms=wall_ms,
         authenticated=connections.bind_access,
-        more_mechanisms={"OAUTHBEARER": _begin_oauthbearer},
     )
-    return {name: partial(SaslGate, sasl_listener(config.listener_properties(name), parts)) for name in listeners}
+    mechanisms = MechanismParts(
+        image=image,
+        tokens=NoTokens() if tokens is None else ScramTokenLogins(tokens.passwords, image, wall_ms),
+        secret=secrets.token_bytes(_SECRET_BYTES),
+        further={"OAUTHBEARER": _begin_oauthbearer},
+    )
+    return {
+        name: partial(SaslGate, sasl_listener(config.listener_properties(name), parts, mechanisms))
+        for name in listeners
+    }
 
 
 def _begin_oauthbearer(properties: ListenerView) -> Callable[[], SaslServer]:

@@ -10,12 +10,12 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from barnabas.config.jaas import PLAIN_MODULE, JaasError, parse_jaas
-from barnabas.config.secret import Secret
+from barnabas.config.security.jaas import PLAIN_MODULE, JaasError, parse_jaas
+from barnabas.config.security.secret import Secret
 from barnabas.protocol.sasl.plain import PLAIN
 
 if TYPE_CHECKING:
-    from barnabas.config.listener_properties import ListenerProperties
+    from barnabas.config.security.listener_properties import ListenerProperties
 
 logger = logging.getLogger(__name__)
 

@@ -8,30 +8,23 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from barnabas.broker.security.sasl.listener import SaslListener
+from barnabas.broker.security.sasl.listener import GateParts, SaslListener
 from barnabas.broker.security.sasl.mechanisms import Mechanism
 from barnabas.broker.security.sasl.plain_users import PlainUsers
 from barnabas.broker.security.sasl.scram_users import ImageScramUsers
 from barnabas.broker.startup_error import StartupError
-from barnabas.config.jaas import JaasError
+from barnabas.config.security.jaas import JaasError
+from barnabas.protocol.framing import FrameLimit
 from barnabas.protocol.sasl.oauthbearer import OAUTHBEARER
 from barnabas.protocol.sasl.plain import PLAIN, PlainServer
 from barnabas.protocol.sasl.scram_keys import SCRAM_MECHANISMS
 from barnabas.protocol.sasl.scram_server import ScramServer
 
 if TYPE_CHECKING:
-    import asyncio
-
     from barnabas.broker.metadata.security.image import SecurityImage
-    from barnabas.broker.network.gating import Serve
-    from barnabas.broker.network.session import Session
-    from barnabas.broker.probes import AuthenticationProbe
-    from barnabas.broker.security.sasl.failure_log import FailureLog
     from barnabas.broker.security.sasl.mechanisms import Mechanisms
     from barnabas.broker.security.sasl.scram_users import TokenLogins
-    from barnabas.broker.security.sasl.unauthenticated import UnauthenticatedConnections
-    from barnabas.broker.security.sasl.work_queue import WorkQueue
-    from barnabas.config.listener_view import ListenerView
+    from barnabas.config.security.listener_view import ListenerView
     from barnabas.protocol.sasl.exchange import SaslServer
 
 logger = logging.getLogger(__name__)
@@ -46,59 +39,48 @@ MAX_RECEIVE_BYTES: Final = 16 * 1024
 MAX_TOKEN_RECEIVE_BYTES: Final = 160 * 1024
 """With OAUTHBEARER, whose tokens may be long."""
 
+OWN_LIMIT: Final = "the broker's limit for clients that have not logged in"
+"""In errors about a frame above one of these two, which no property sets."""
+
 BeginExchange = Callable[[], "SaslServer"]
 """Begins the server side of one exchange."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SaslParts:
-    """The parts of the broker that all SASL listeners share."""
+class MechanismParts:
+    """The parts of the broker that the mechanisms of all listeners share."""
 
-    loop: asyncio.AbstractEventLoop
-    serve: Serve
     image: Callable[[], SecurityImage]
     tokens: TokenLogins
     secret: bytes
     """Random bytes of this broker's lifetime."""
-    work: WorkQueue
-    unauthenticated: UnauthenticatedConnections
-    failures: FailureLog
-    probe: AuthenticationProbe
-    wall_ms: Callable[[], int]
-    authenticated: Callable[[Session], None]
-    more_mechanisms: Mapping[str, Callable[[ListenerView], BeginExchange]]
+    further: Mapping[str, Callable[[ListenerView], BeginExchange]]
     """Further mechanisms by name; each may raise StartupError for a listener's configuration."""
 
 
-def sasl_listener(properties: ListenerView, parts: SaslParts) -> SaslListener:
+def sasl_listener(properties: ListenerView, parts: GateParts, mechanisms: MechanismParts) -> SaslListener:
     """Build a listener whose protocol is SASL_PLAINTEXT or SASL_SSL. Raises StartupError."""
     return SaslListener(
         name=properties.listener,
-        loop=parts.loop,
-        serve=parts.serve,
-        mechanisms=_LiveMechanisms(properties, parts).current,
-        work=parts.work,
-        unauthenticated=parts.unauthenticated,
-        failures=parts.failures,
-        probe=parts.probe,
-        wall_ms=parts.wall_ms,
-        authenticated=parts.authenticated,
-        max_receive_bytes=lambda: _max_receive_bytes(properties),
+        parts=parts,
+        mechanisms=_LiveMechanisms(properties, mechanisms).current,
+        frame_limit=lambda: _frame_limit(properties),
         failure_delay_seconds=lambda: properties.get_int("connection.failed.authentication.delay.ms") / 1000,
         timeout_seconds=properties.get_int("sasl.authentication.timeout.ms") / 1000,
     )
 
 
-def _max_receive_bytes(properties: ListenerView) -> int:
-    """Return the size of the largest request before the client is authenticated."""
+def _frame_limit(properties: ListenerView) -> FrameLimit:
+    """Return the limit on requests before the client is authenticated."""
     needed = MAX_TOKEN_RECEIVE_BYTES if OAUTHBEARER in properties.get_list(ENABLED) else MAX_RECEIVE_BYTES
-    return min(properties.get_int(MAX_RECEIVE), needed)
+    configured = properties.get_int(MAX_RECEIVE)
+    return FrameLimit(configured, MAX_RECEIVE) if configured <= needed else FrameLimit(needed, OWN_LIMIT)
 
 
 class _LiveMechanisms:
     """The mechanisms of a listener, which follow changes of sasl.enabled.mechanisms."""
 
-    def __init__(self, properties: ListenerView, parts: SaslParts) -> None:
+    def __init__(self, properties: ListenerView, parts: MechanismParts) -> None:
         """Raises StartupError if one cannot be served."""
         self._properties = properties
         self._parts = parts
@@ -124,7 +106,7 @@ class _LiveMechanisms:
         return Mechanism(_begin(name, properties, self._parts), partial(properties.get_int, MAX_REAUTH, mechanism=name))
 
 
-def _begin(name: str, properties: ListenerView, parts: SaslParts) -> BeginExchange:
+def _begin(name: str, properties: ListenerView, parts: MechanismParts) -> BeginExchange:
     if name == PLAIN:
         try:
             users = PlainUsers(properties)
@@ -137,7 +119,7 @@ def _begin(name: str, properties: ListenerView, parts: SaslParts) -> BeginExchan
     if scram is not None:
         scram_users = ImageScramUsers(scram, parts.image, parts.tokens, parts.secret)
         return lambda: ScramServer(scram, scram_users, parts.secret)
-    further = parts.more_mechanisms.get(name)
+    further = parts.further.get(name)
     if further is not None:
         return further(properties)
     raise StartupError(f"{properties.setting(ENABLED)}: {name} is not served on listener {properties.listener}")

@@ -13,7 +13,7 @@ from barnabas.broker.startup_error import StartupError
 if TYPE_CHECKING:
     from barnabas.broker.security.tls.listener_context import ListenerContext
     from barnabas.broker.storage.services.scheduler import Scheduler
-    from barnabas.config.listener_properties import ListenerProperties
+    from barnabas.config.security.listener_properties import ListenerProperties
 
 REFRESH_MS: Final = 2_000
 """Interval of the checks for changed files and properties."""

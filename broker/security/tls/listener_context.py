@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import logging
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.security.tls.distinguished_names import subject_of
 from barnabas.transport.contexts import TlsContext, server_context
+from barnabas.transport.decryption_process import InChildProcess
 from barnabas.transport.errors import TlsConfigError
 from barnabas.transport.settings import TlsSettings
 
@@ -22,10 +23,12 @@ if TYPE_CHECKING:
 
     from cryptography.x509 import Certificate
 
-    from barnabas.config.listener_properties import ListenerProperties
+    from barnabas.config.security.listener_properties import ListenerProperties
     from barnabas.transport.stores import KeyMaterial
 
 logger = logging.getLogger(__name__)
+
+_DECRYPTION: Final = InChildProcess()
 
 _Stat = tuple[int, int, int] | None
 _Inputs = tuple[TlsSettings, tuple[_Stat, ...]]
@@ -54,7 +57,7 @@ class ListenerContext:
         """Create the first context. Reads files and blocks. Raises TlsConfigError."""
         settings = TlsSettings.of_server(self._properties)
         self._inputs = (settings, _stats(settings))
-        self._loaded = server_context(settings)
+        self._loaded = server_context(settings, _DECRYPTION)
         self._warn(self._loaded)
 
     def current(self) -> ssl.SSLContext:
@@ -102,11 +105,11 @@ class ListenerContext:
 
     def validate(self, properties: ListenerProperties) -> None:
         """Check that a context could be created of changed properties. Reads files, blocks. Raises TlsConfigError."""
-        candidate = server_context(TlsSettings.of_server(properties))
+        candidate = server_context(TlsSettings.of_server(properties), _DECRYPTION)
         self._ensure_same_server(candidate.key, properties)
 
     def _replace(self, settings: TlsSettings) -> None:
-        candidate = server_context(settings)
+        candidate = server_context(settings, _DECRYPTION)
         self._ensure_same_server(candidate.key, self._properties)
         self._loaded = candidate
         self._warn(candidate)

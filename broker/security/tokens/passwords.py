@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from barnabas.broker.metadata.security.image import DelegationToken
-    from barnabas.config.secret import Secret
+    from barnabas.config.security.secret import Secret
 
 
 class TokenPasswords:

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from barnabas.broker.storage.cleaning.cleanable_part import CleanablePart, measure_cleanable_part
 from barnabas.broker.storage.cleaning.cleaning_context import CleaningContext
-from barnabas.broker.storage.cleaning.rewriting.cleaner import LogToClean
 from barnabas.broker.storage.log.partition_log import PartitionLog
 from barnabas.broker.storage.log.state import LogState
 from barnabas.broker.storage.services.log_dir_failure import is_shortage
 from barnabas.protocol.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.broker.storage.cleaning.rewriting.cleaner import LogToClean
 
 logger = logging.getLogger(__name__)
 
@@ -85,6 +88,8 @@ class FilthiestLogChooser:
         if part is None or not part.is_due(log.config.min_cleanable_dirty_ratio):
             self._context.states.release(log.topic_partition)
             return None
+        from barnabas.broker.storage.cleaning.rewriting.cleaner import LogToClean  # late, on the cleaner's thread
+
         return LogToClean(
             log=log,
             first_dirty_offset=part.first_dirty_offset,

@@ -22,7 +22,6 @@ from barnabas.broker.storage.cleaning.cleaning_context import CleaningContext
 from barnabas.broker.storage.cleaning.cleaning_pass import CleaningPass, LogCleaner
 from barnabas.broker.storage.cleaning.cleaning_states import CleaningStates
 from barnabas.broker.storage.cleaning.cleaning_statistics import CleaningStatistics
-from barnabas.broker.storage.cleaning.rewriting.cleaner import Cleaner
 from barnabas.broker.storage.cleaning.throttler import Throttler
 from barnabas.broker.storage.cleaning.uncleanable import UncleanablePartitions
 from barnabas.broker.storage.files.errors import StorageError
@@ -44,7 +43,9 @@ CleanerFactory = Callable[[CleanerConfig, Throttler, Callable[[TopicPartition], 
 def create_cleaner(
     config: CleanerConfig, throttler: Throttler, check_done: Callable[[TopicPartition], None]
 ) -> LogCleaner:
-    """Create a cleaner with a thread's share of the buffers."""
+    """Create a cleaner with a thread's share of the buffers. Called on a cleaner's thread, which imports the module."""
+    from barnabas.broker.storage.cleaning.rewriting.cleaner import Cleaner
+
     return Cleaner(
         offset_map_bytes=config.offset_map_bytes,
         load_factor=config.load_factor,

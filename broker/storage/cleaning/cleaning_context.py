@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from barnabas.broker.storage.cleaning.cleaner_checkpoints import CleanerCheckpoints
 from barnabas.broker.storage.cleaning.cleaning_states import CleaningStates
@@ -13,8 +13,7 @@ from barnabas.broker.storage.services.clock import Clock
 from barnabas.broker.storage.services.log_dir_failure import LogDirFailures
 
 
-@dataclass(frozen=True, slots=True)
-class CleaningContext:
+class CleaningContext(NamedTuple):
     """Created by `CleanerManager`, used by `FilthiestLogChooser` and `CleaningPass`."""
 
     states: CleaningStates

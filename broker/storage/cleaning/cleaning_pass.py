@@ -16,15 +16,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from barnabas.broker.storage.cleaning.choosing import FilthiestLogChooser
 from barnabas.broker.storage.cleaning.cleaning_context import CleaningContext
 from barnabas.broker.storage.cleaning.errors import CleaningAborted, CleaningOutOfRoom, UncleanableLogError
-from barnabas.broker.storage.cleaning.rewriting.cleaner import CleanResult, LogToClean
 from barnabas.broker.storage.log.partition_log import PartitionLog
 from barnabas.broker.storage.log.state import LogState
 from barnabas.broker.storage.services.log_dir_failure import is_shortage
+
+if TYPE_CHECKING:
+    from barnabas.broker.storage.cleaning.rewriting.cleaner import CleanResult, LogToClean
 
 logger = logging.getLogger(__name__)
 

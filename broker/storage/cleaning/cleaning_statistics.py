@@ -5,10 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-from barnabas.broker.storage.cleaning.cleanable_part import CleanablePart
-from barnabas.broker.storage.cleaning.rewriting.cleaner_stats import CleanerStats
-from barnabas.protocol.topic_partition import TopicPartition
+if TYPE_CHECKING:
+    from barnabas.broker.storage.cleaning.cleanable_part import CleanablePart
+    from barnabas.broker.storage.cleaning.rewriting.cleaner_stats import CleanerStats
+    from barnabas.protocol.topic_partition import TopicPartition
 
 _NOTHING: Mapping[TopicPartition, CleanablePart] = MappingProxyType({})
 

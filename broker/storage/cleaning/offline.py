@@ -16,6 +16,7 @@ from barnabas.broker.storage.cleaning.errors import UncleanableLogError
 from barnabas.broker.storage.cleaning.rewriting.cleaner import Cleaner, LogToClean
 from barnabas.broker.storage.files.open_files import OpenFiles
 from barnabas.broker.storage.log.partition_log import PartitionLog
+from barnabas.broker.storage.producers.expiration import ProducerExpiration
 from barnabas.broker.storage.services.clock import SystemClock
 from barnabas.broker.storage.services.log_dir_failure import LogDirFailures
 from barnabas.broker.storage.services.scheduler import ScheduledTask, TaskCounters
@@ -54,7 +55,7 @@ class OfflineServices(NamedTuple):
     def create(cls) -> OfflineServices:
         """Create services with the machine's clock."""
         tasks = TasksForLater()
-        return cls(StorageServices(SystemClock(), tasks, OpenFiles(), LogDirFailures()), tasks)
+        return cls(StorageServices(SystemClock(), tasks, OpenFiles(), LogDirFailures(), ProducerExpiration()), tasks)
 
 
 class CompactionResult(NamedTuple):

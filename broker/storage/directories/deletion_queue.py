@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import shutil
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -66,6 +65,8 @@ class DeletionQueue:
             self._services.scheduler.schedule(DELETE_LOGS_TASK, self._run, delay_ms=delay)
 
     def _remove(self, doomed: PartitionLog | Path) -> None:
+        import shutil  # late: it loads five modules for compression
+
         path = doomed if isinstance(doomed, Path) else doomed.directory
         try:
             if isinstance(doomed, PartitionLog):

@@ -11,7 +11,6 @@ import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -42,14 +41,13 @@ class FoundPartition(NamedTuple):
     directory: Path
 
 
-@dataclass(slots=True)
-class FoundLogs:
+class FoundLogs(NamedTuple):
     """Logs and special directories found at start."""
 
-    logs: list[PartitionLog] = field(default_factory=list)
-    futures: list[FutureLog] = field(default_factory=list)
+    logs: list[PartitionLog]
+    futures: list[FutureLog]
     """Copies of unfinished moves."""
-    doomed: list[Path] = field(default_factory=list)
+    doomed: list[Path]
     """`-delete` directories, which wait for their removal."""
 
 
@@ -69,7 +67,7 @@ class DirectoryLoader:
         self._is_stray = is_stray
         self._progress = progress
         self._threads = threads_per_directory
-        self._found = FoundLogs()
+        self._found = FoundLogs([], [], [])
         self._owner: dict[TopicPartition, Path] = {}
         self._in_progress: dict[Path, LoadProgress] = {}
         """Logs that are being loaded now."""

@@ -32,6 +32,11 @@ def failpoint(name: str) -> None:
             action(name)
 
 
+def any_armed() -> bool:
+    """Return whether a test watches failpoints: compiled code has none, so callers leave its work to Python."""
+    return bool(_armed or _observers)
+
+
 @contextmanager
 def armed(name: str, action: Action) -> Iterator[None]:
     """Run `action(name)` each time the failpoint is reached inside the with block."""

@@ -29,7 +29,6 @@ Source: Kafka UnifiedLog, LocalLog.
 from __future__ import annotations
 
 import contextlib
-import shutil
 
 from barnabas.broker.storage.files.durable_files import sync_directory
 from barnabas.broker.storage.files.errors import StorageError
@@ -56,6 +55,7 @@ class PartitionLog(ReadableLog):
     __slots__ = (
         "_appender",
         "append_as_leader",
+        "append_kernel",
         "append_marker",
         "assign_epoch_start_offset",
         "create_segment",
@@ -80,12 +80,14 @@ class PartitionLog(ReadableLog):
         self.roller = LogRoller(core, flusher)
         self.retainer = LogRetainer(core, self.roller)
         self._appender = LogAppender(core, self.roller)
+        self.append_kernel = self._appender.kernel
+        """The compiled common case of `append_as_leader`, for compiled callers; None without it."""
         replacer = replacer or SegmentReplacer(core)
         truncation = LogTruncation(core)
         self.wall_ms = core.wall_ms
         self.report_failure = core.fail
         self.append_as_leader = self._appender.append_as_leader
-        self.append_marker = MarkerAppender(core, self.roller).append_marker
+        self.append_marker = MarkerAppender(core, self.roller, self.append_kernel).append_marker
         self.assign_epoch_start_offset = self._appender.assign_epoch_start_offset
         self.flush = flusher.flush
         self.roll = self.roller.roll
@@ -173,6 +175,8 @@ class PartitionLog(ReadableLog):
 
     def delete_directory(self) -> None:
         """Remove the directory with all files; the log was taken out of service before. Raises OSError."""
+        import shutil  # late: it loads five modules for compression
+
         self.go_offline()
         with contextlib.suppress(FileNotFoundError):
             shutil.rmtree(self.directory)

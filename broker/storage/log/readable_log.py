@@ -7,6 +7,7 @@ costs no extra Python call.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from barnabas.broker.storage.log.core import LogCore
 from barnabas.broker.storage.log.reader import LogReader
@@ -14,8 +15,10 @@ from barnabas.broker.storage.log.state import LogState
 from barnabas.broker.storage.segment.log_segment import LogSegment
 from barnabas.broker.storage.segment.log_segments import SegmentsView
 from barnabas.config.log_config import LogConfig
-from barnabas.protocol.messages.data.describe_producers import ActiveProducer
 from barnabas.protocol.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.protocol.messages.data.describe_producers import ActiveProducer
 
 
 class ReadableLog:
@@ -26,6 +29,7 @@ class ReadableLog:
         "aborted_transactions_of",
         "convert_old_format",
         "core",
+        "diverging_epoch",
         "end_offset_for_epoch",
         "go_offline",
         "leader_epoch_for",
@@ -47,6 +51,7 @@ class ReadableLog:
         self.offset_for_timestamp = reader.offset_for_timestamp
         self.offset_for_max_timestamp = reader.offset_for_max_timestamp
         self.leader_epoch_for = reader.leader_epoch_for
+        self.diverging_epoch = reader.diverging_epoch
         self.end_offset_for_epoch = reader.end_offset_for_epoch
 
     def __repr__(self) -> str:
@@ -139,6 +144,8 @@ class ReadableLog:
 
     def active_producers(self) -> list[ActiveProducer]:
         """Return every producer of the producer state. Takes the lock. Raises BrokerError KAFKA_STORAGE_ERROR."""
+        from barnabas.protocol.messages.data.describe_producers import ActiveProducer
+
         core = self.core
         core.ensure_online()
         with core.lock:

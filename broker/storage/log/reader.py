@@ -158,6 +158,25 @@ class LogReader:
         """Return the end of the greatest known leader epoch that is not above `epoch`."""
         return self._core.epochs.end_offset_for(epoch, self._core.log_end_offset)
 
+    def diverging_epoch(self, epoch: int, offset: int) -> EpochEntry | None:
+        """Return where this log differs from one that ends at `offset` with a batch of leader epoch `epoch`.
+
+        That is the greatest known epoch that is not above `epoch`, and its end offset; None if the other log is a
+        prefix of this one, or `epoch` is negative. Raises BrokerError OFFSET_OUT_OF_RANGE for an epoch above all of the
+        log's, and for an offset below the log start. Source: Kafka Partition.readRecords.
+        """
+        if epoch < 0:
+            return None
+        core = self._core
+        found = core.epochs.end_offset_for(epoch, core.log_end_offset)
+        if found is None:
+            raise BrokerError(
+                ErrorCode.OFFSET_OUT_OF_RANGE, f"{core.topic_partition}: the end of leader epoch {epoch} is not known"
+            )
+        if offset < core.log_start_offset:
+            self._refuse_offset(offset, core.log_end_offset)
+        return found if found.epoch < epoch or found.start_offset < offset else None
+
     def _look_up(self, start_offset: int, look_up: Callable[[], Found]) -> Found:
         """Call `look_up` for the records from `start_offset` on, twice if a file was renamed meanwhile."""
         with self._reading(start_offset):

@@ -79,6 +79,19 @@ _new_tuple = tuple.__new__
 class ProducerState:
     """Producers of one log, and their snapshot files."""
 
+    __slots__ = (
+        "_directory",
+        "_expiration",
+        "_table_size",
+        "_topic_partition",
+        "last_snapshot_offset",
+        "map_end_offset",
+        "open_transactions",
+        "overdue",
+        "producers",
+        "snapshot_offsets",
+    )
+
     def __init__(
         self,
         topic_partition: TopicPartition,

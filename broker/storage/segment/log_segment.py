@@ -11,7 +11,6 @@ The caller serializes appends (PartitionLog's lock); readers take no lock. Sourc
 from __future__ import annotations
 
 import os
-import random
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -27,7 +26,7 @@ from barnabas.protocol.records.kernels.kernel import find_batch
 from barnabas.protocol.records.layout import MAGIC_POSITION, MAGIC_V2
 
 MAX_RELATIVE_OFFSET = 2**31 - 1
-_NEVER = 2**63
+_NEVER = 2**63 - 1
 _new_tuple = tuple.__new__  # half the cost of the class's own constructor
 
 _MIN_SCAN_BYTES = 512
@@ -142,7 +141,8 @@ class LogSegment(SegmentIndexes):
             return
         first = self.first_timestamp()
         self.rolls_by_wall_clock = first < 0
-        self.roll_after = (self.created_ms if first < 0 else first) + segment_ms - self.roll_jitter_ms
+        # Limited to an int64, as all timestamps are: the compiled append reads it as one.
+        self.roll_after = min((self.created_ms if first < 0 else first) + segment_ms - self.roll_jitter_ms, _NEVER)
 
     def should_roll(self, size: int, last_offset: int, max_timestamp: int, now_ms: int, segment_bytes: int) -> bool:
         """Return whether a batch (`size` in bytes) belongs in a new segment.
@@ -281,4 +281,8 @@ class LogSegment(SegmentIndexes):
 
 def _draw_jitter(config: LogConfig) -> int:
     limit = min(config.segment_jitter_ms, config.segment_ms)
-    return random.randrange(limit) if limit > 0 else 0
+    if limit <= 0:
+        return 0
+    import random  # here: few topics have a jitter, and a start would wait 1 ms for it
+
+    return random.randrange(limit)

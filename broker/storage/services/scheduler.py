@@ -14,7 +14,6 @@ import itertools
 import logging
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Protocol
 
 from barnabas.broker.storage.services.clock import Clock
@@ -25,23 +24,27 @@ _MAX_WAIT_SECONDS = 3600.0
 """Longest single wait: a period of "never" (2**63 - 1 ms) is more than a lock can wait."""
 
 
-@dataclass(slots=True)
 class TaskCounters:
     """Counters over all runs of the tasks of one name, for the metrics."""
 
-    runs: int = 0
-    failures: int = 0
-    last_duration_seconds: float = 0.0
+    __slots__ = ("failures", "last_duration_seconds", "runs")
+
+    def __init__(self, runs: int = 0, failures: int = 0, last_duration_seconds: float = 0.0) -> None:
+        self.runs = runs
+        self.failures = failures
+        self.last_duration_seconds = last_duration_seconds
 
 
-@dataclass(slots=True)
 class ScheduledTask:
     """A task that is queued or running."""
 
-    name: str
-    action: Callable[[], object]
-    period_seconds: float | None
-    is_cancelled: bool = field(default=False)
+    __slots__ = ("action", "is_cancelled", "name", "period_seconds")
+
+    def __init__(self, name: str, action: Callable[[], object], period_seconds: float | None) -> None:
+        self.name = name
+        self.action = action
+        self.period_seconds = period_seconds
+        self.is_cancelled = False
 
     def cancel(self) -> None:
         """Prevent further runs; a run in progress ends normally."""

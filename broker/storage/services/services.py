@@ -5,7 +5,7 @@ None of them is a global of the process, so that one process can run two brokers
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from barnabas.broker.storage.files.open_files import OpenFiles
 from barnabas.broker.storage.producers.expiration import ProducerExpiration
@@ -14,12 +14,11 @@ from barnabas.broker.storage.services.log_dir_failure import LogDirFailures
 from barnabas.broker.storage.services.scheduler import Scheduler
 
 
-@dataclass(frozen=True, slots=True)
-class StorageServices:
+class StorageServices(NamedTuple):
     """Clock, scheduler, open files, failed directories and producer expiration of one broker."""
 
     clock: Clock
     scheduler: Scheduler
     open_files: OpenFiles
     failures: LogDirFailures
-    producer_expiration: ProducerExpiration = field(default_factory=ProducerExpiration)
+    producer_expiration: ProducerExpiration

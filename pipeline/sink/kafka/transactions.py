@@ -23,7 +23,7 @@ from barnabas.clients.errors import (
     RefusedError,
     reason_of,
 )
-from barnabas.clients.network.kafka_connection import KafkaConnection
+from barnabas.clients.kafka.connection import KafkaConnection
 from barnabas.clients.network.retrying import with_retries
 from barnabas.clients.producer.prepared import PreparedTransaction
 from barnabas.protocol.errors import ErrorCode

@@ -69,7 +69,14 @@ def decode_request(version: int, body: memoryview) -> ApiVersionsRequest:
 
 
 def encode_response(version: int, response: ApiVersionsResponse) -> bytes:
-    """All rows of the table, and the broker's features."""
+    """All rows of the table, and the broker's features. Encoded once for each response and version."""
+    encoded = response.encoded.get(version)
+    if encoded is None:
+        encoded = response.encoded[version] = _encode(version, response)
+    return encoded
+
+
+def _encode(version: int, response: ApiVersionsResponse) -> bytes:
     features = response.features
     answer = _Answer(
         ErrorCode.NONE,

@@ -14,16 +14,17 @@
                         log_start_offset int64 (5+), aborted nullable [producer_id, first_offset int64],
                         preferred_read_replica int32 (11+), records nullable bytes]]
                12+  flexible        13+  topic_id instead of topic
+               12+  tagged field 0 of a partition: epoch int32 and end offset int64 where the client's log diverges
                16+  tagged field 1 of a partition: the current leader and its epoch
 
-Fetch sessions are not supported: the session id is always 0, by which a client knows, and forgotten topics are ignored.
-Of a follower's fields only its replica_id is read. A partition with an error has no offsets. Coded by hand, see
-hot_fields.py. Source: Kafka's FetchRequest.json, FetchResponse.json.
+Of a follower's fields only its replica_id and last_fetched_epoch are read. A partition with an error has no offsets.
+Coded by hand, see hot_fields.py. Source: Kafka's FetchRequest.json, FetchResponse.json.
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import Final
 
 from barnabas.protocol.errors import ErrorCode
@@ -43,8 +44,9 @@ from barnabas.protocol.kafka.hot_fields import (
     unsigned,
 )
 from barnabas.protocol.kafka.pieces import Piece, Pieces
-from barnabas.protocol.kafka.repetitions import without_repetitions
+from barnabas.protocol.kafka.repetitions import fetched_once
 from barnabas.protocol.messages.data.fetch import (
+    UNREAD_ERRORS,
     AbortedTransaction,
     FetchPartition,
     FetchPartitionResult,
@@ -52,6 +54,7 @@ from barnabas.protocol.messages.data.fetch import (
     FetchResponse,
     FetchTopic,
     FetchTopicResult,
+    PartitionKey,
 )
 from barnabas.protocol.primitives import Reader
 
@@ -67,7 +70,7 @@ _CURRENT_LEADER_FROM: Final = 16
 _ITEMS_OF_ONE_PARTITION: Final = 2
 _REPLICA_STATE_TAG: Final = 1
 _CONSUMERS_TAIL: Final = b"\x01\x01\x00"
-"""No forgotten topics, an empty rack, no tagged fields."""
+"""End of most consumers' requests from version 12: no forgotten topics, an empty rack, no tagged fields."""
 
 _LIMITS = struct.Struct(">iiib")
 _SESSION = struct.Struct(">ii")
@@ -82,6 +85,7 @@ _RESULT_V4 = struct.Struct(">ihqq")
 _RESULT_V5 = struct.Struct(">ihqqq")
 _ABORTED = struct.Struct(">qq")
 _CURRENT_LEADER = struct.Struct(">iiB")
+_DIVERGING = struct.Struct(">iqB")
 _NO_PREFERRED_REPLICA: Final = INT32.pack(-1)
 _NULL_ARRAY: Final = INT32.pack(-1)
 
@@ -120,10 +124,12 @@ def decode_request(version: int, body: memoryview) -> FetchRequest:
         if flexible:
             position = skip_tags(body, position)
     if items != _ITEMS_OF_ONE_PARTITION:
-        topics = without_repetitions(topics)
-    # The rest (forgotten topics, rack, tagged fields) has no effect and is read only to find a follower.
-    if version >= _REPLICA_STATE_FROM and bytes(body[position : position + 4]) != _CONSUMERS_TAIL:
-        replica_id = _replica_id(Reader(body, position))
+        topics = fetched_once(topics)
+    forgotten: Sequence[PartitionKey] = ()
+    if version >= _SESSIONS_FROM and (not flexible or bytes(body[position : position + 4]) != _CONSUMERS_TAIL):
+        forgotten, position = _read_forgotten(version, body, position)
+        if version >= _REPLICA_STATE_FROM:
+            replica_id = _replica_id(Reader(body, position))
     return FetchRequest(
         max(0, max_wait_ms),
         max(0, min_bytes),
@@ -133,15 +139,32 @@ def decode_request(version: int, body: memoryview) -> FetchRequest:
         session_id,
         session_epoch,
         replica_id,
+        forgotten,
+        version >= _TOPIC_IDS_FROM,
     )
 
 
+def _read_forgotten(version: int, body: memoryview, position: int) -> tuple[list[PartitionKey], int]:
+    """Return the partitions to remove from the session, and the position after them."""
+    flexible = version >= _FLEXIBLE_FROM
+    read_array, read_text = (read_compact_count, read_compact_string) if flexible else (read_count, read_string)
+    topic_count, position = read_array(body, position)
+    items = count_items(0, topic_count)
+    forgotten: list[PartitionKey] = []
+    for _ in range(topic_count):
+        name, topic_id, position = read_topic(body, position, version >= _TOPIC_IDS_FROM, read_text)
+        count, position = read_array(body, position)
+        items = count_items(items, count)
+        numbers = struct.unpack_from(f">{count}i", body, position)
+        forgotten += [(topic_id or name, number) for number in numbers]
+        position += INT32.size * count
+        if flexible:
+            position = skip_tags(body, position)
+    return forgotten, position
+
+
 def _replica_id(tail: Reader) -> int:
-    """Return a follower's node, or -1; `tail` is at the forgotten topics. Raises DecodeError, struct.error."""
-    for _ in range(tail.unsigned_varint() - 1):  # ends at the first missing byte, however large the count
-        tail.uuid()
-        tail.raw(INT32.size * max(0, tail.unsigned_varint() - 1))
-        tail.tagged_fields()
+    """Return a follower's node, or -1; `tail` is at the rack. Raises DecodeError, struct.error."""
     tail.raw(max(0, tail.unsigned_varint() - 1))
     state = tail.tagged_fields().get(_REPLICA_STATE_TAG)
     if state is None:
@@ -151,9 +174,9 @@ def _replica_id(tail: Reader) -> int:
 
 
 def _read_partition(version: int, body: memoryview, position: int) -> tuple[FetchPartition, int]:
-    leader_epoch = -1
+    leader_epoch = last_fetched_epoch = -1
     if version >= _FLEXIBLE_FROM:
-        number, leader_epoch, offset, _, _, max_bytes = _PARTITION_V12.unpack_from(body, position)
+        number, leader_epoch, offset, last_fetched_epoch, _, max_bytes = _PARTITION_V12.unpack_from(body, position)
         position += _PARTITION_V12.size
     elif version >= _LEADER_EPOCH_FROM:
         number, leader_epoch, offset, _, max_bytes = _PARTITION_V9.unpack_from(body, position)
@@ -164,34 +187,38 @@ def _read_partition(version: int, body: memoryview, position: int) -> tuple[Fetc
     else:
         number, offset, max_bytes = _PARTITION_V4.unpack_from(body, position)
         position += _PARTITION_V4.size
-    return FetchPartition(number, offset, max(0, max_bytes), leader_epoch), position
+    return FetchPartition(number, offset, max(0, max_bytes), leader_epoch, last_fetched_epoch), position
 
 
 def encode_response(version: int, response: FetchResponse) -> Pieces:
     """Return an answer's body; each partition's records are a piece between bytes."""
-    return _encode(version, response, ErrorCode.NONE)
+    return _encode(version, response)
 
 
 def encode_error(version: int, request: FetchRequest, code: ErrorCode, message: str) -> Pieces:
-    """Return the body with `code` for the whole and, up to version 12, for every partition."""
+    """Return the body with `code` for the whole and, up to version 12, for every partition.
+
+    It has the request's session id, as in Kafka.
+    """
     topics: list[FetchTopicResult] = []
     if version < _TOPIC_IDS_FROM:
         for topic in request.topics:
             results = [FetchPartitionResult(p.partition, code) for p in topic.partitions]
             topics.append(FetchTopicResult(topic.name, results))
-    return _encode(version, FetchResponse(topics), code)
+    return _encode(version, FetchResponse(topics, session_id=request.session_id, error=code))
 
 
-def _encode(version: int, response: FetchResponse, error: ErrorCode) -> Pieces:
+def _encode(version: int, response: FetchResponse) -> Pieces:
     flexible = version >= _FLEXIBLE_FROM
-    out = bytearray(_HEAD_V7.pack(0, error, 0) if version >= _SESSIONS_FROM else _HEAD_V4)
+    out = bytearray(_HEAD_V7.pack(0, response.error, response.session_id) if version >= _SESSIONS_FROM else _HEAD_V4)
     head = b""
     parts: list[Piece] = []
     size = 0
     topics = response.topics
     out += unsigned(len(topics) + 1) if flexible else _pack_int32(len(topics))
     null_array = NO_TAGS if flexible else _NULL_ARRAY
-    none_aborted = _aborted([], flexible) if response.committed_only else null_array
+    empty_array = _aborted([], flexible)
+    none_aborted = empty_array if response.committed_only else null_array
     for topic in topics:
         if version >= _TOPIC_IDS_FROM:
             out += topic.topic_id or b""
@@ -208,8 +235,12 @@ def _encode(version: int, response: FetchResponse, error: ErrorCode) -> Pieces:
                 out += _RESULT_V4.pack(p.partition, p.error, p.high_watermark, p.last_stable_offset)
             if p.aborted:
                 out += _aborted(p.aborted, flexible)
+            elif p.error:  # Kafka's default for a partition that was not read, and null for a failed read
+                out += empty_array if response.error or p.error in UNREAD_ERRORS else null_array
+            elif p.diverging is not None:
+                out += null_array
             else:
-                out += null_array if p.error else none_aborted
+                out += none_aborted
             if version >= _PREFERRED_REPLICA_FROM:
                 out += _NO_PREFERRED_REPLICA
             records = p.records
@@ -225,7 +256,7 @@ def _encode(version: int, response: FetchResponse, error: ErrorCode) -> Pieces:
                 out.clear()
             if flexible:
                 leader = p.current_leader if version >= _CURRENT_LEADER_FROM else None
-                out += NO_TAGS if leader is None else _leader(leader)
+                out += NO_TAGS if leader is None and p.diverging is None else _tags(leader, p.diverging)
         if flexible:
             out += NO_TAGS
     if flexible:
@@ -247,6 +278,14 @@ def _aborted(aborted: list[AbortedTransaction], flexible: bool) -> bytes:
     return bytes(out)
 
 
-def _leader(leader: tuple[int, int]) -> bytes:
-    """Return a partition's tagged fields: tag 1 with 9 bytes (node, epoch, empty tagged fields)."""
-    return b"\x01\x01\x09" + _CURRENT_LEADER.pack(*leader, 0)
+def _tags(leader: tuple[int, int] | None, diverging: tuple[int, int] | None) -> bytes:
+    """Return a partition's tagged fields.
+
+    Tag 0 with 13 bytes (epoch, end offset, empty tagged fields), tag 1 with 9 bytes (node, epoch, empty tagged fields).
+    """
+    fields = []
+    if diverging is not None:
+        fields.append(b"\x00\x0d" + _DIVERGING.pack(*diverging, 0))
+    if leader is not None:
+        fields.append(b"\x01\x09" + _CURRENT_LEADER.pack(*leader, 0))
+    return bytes([len(fields)]) + b"".join(fields)

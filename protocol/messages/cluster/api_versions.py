@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from barnabas.protocol.messages.message import Message
 
-@dataclass(slots=True)
-class ApiVersionsRequest:
+
+@dataclass(slots=True, eq=False, repr=False)
+class ApiVersionsRequest(Message):
     """The client's software and its version, for the broker's log and metrics."""
 
     client: str
     client_version: str
 
 
-@dataclass(slots=True)
-class ApiVersionRange:
+@dataclass(slots=True, eq=False, repr=False)
+class ApiVersionRange(Message):
     """A range of versions, both ends included."""
 
     api: int
@@ -22,8 +24,8 @@ class ApiVersionRange:
     max_version: int
 
 
-@dataclass(slots=True)
-class Feature:
+@dataclass(slots=True, eq=False, repr=False)
+class Feature(Message):
     """A feature of a cluster, for example metadata.version: the supported levels and the finalized one."""
 
     name: str
@@ -32,8 +34,8 @@ class Feature:
     level: int
 
 
-@dataclass(slots=True)
-class ApiVersionsResponse:
+@dataclass(slots=True, eq=False, repr=False)
+class ApiVersionsResponse(Message):
     """`max_frame_bytes`: the largest frame that the broker accepts (socket.request.max.bytes).
 
     `apis` are the native dialect's; the Kafka dialect answers from its own table. `features` and their epoch (-1:
@@ -48,3 +50,5 @@ class ApiVersionsResponse:
     max_frame_bytes: int
     features: list[Feature] = field(default_factory=list)
     features_epoch: int = -1
+    encoded: dict[int, bytes] = field(default_factory=dict, compare=False, repr=False)
+    """The Kafka dialect's body by version: each new connection requests the same."""

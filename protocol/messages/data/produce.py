@@ -6,22 +6,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.message import Message
 
 ACKS_ALL = -1
 ACKS_NONE = 0
 ACKS_LEADER = 1
 
 
-@dataclass(slots=True)
-class ProducePartition:
+@dataclass(slots=True, eq=False, repr=False)
+class ProducePartition(Message):
     """The batch for one partition. `records` is a writable view of the receive buffer, valid only in the handler."""
 
     partition: int
     records: memoryview
 
 
-@dataclass(slots=True)
-class ProduceTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class ProduceTopic(Message):
     """One topic's partitions. A topic named by its `topic_id` (16 bytes) has an empty `name`."""
 
     name: str
@@ -29,8 +30,8 @@ class ProduceTopic:
     topic_id: bytes | None = None
 
 
-@dataclass(slots=True)
-class ProduceRequest:
+@dataclass(slots=True, eq=False, repr=False)
+class ProduceRequest(Message):
     """`acks`: 0 no answer, 1 the leader has written the batch, -1 all in-sync replicas have.
 
     `takes_zstd`: whether the client's version allows zstd (Kafka's versions below 7 do not). `adds_partitions`: whether
@@ -48,8 +49,8 @@ class ProduceRequest:
     knows_abortable: bool = True
 
 
-@dataclass(slots=True)
-class ProducePartitionResult:
+@dataclass(slots=True, eq=False, repr=False)
+class ProducePartitionResult(Message):
     """`base_offset` -1 on an error; `log_append_time_ms` -1 under CreateTime; `message` None without an error.
 
     `record_errors`: the records that caused the refusal of the batch, by their index in it, each with a message.
@@ -64,8 +65,8 @@ class ProducePartitionResult:
     record_errors: Sequence[tuple[int, str]] = ()
 
 
-@dataclass(slots=True)
-class ProduceTopicResult:
+@dataclass(slots=True, eq=False, repr=False)
+class ProduceTopicResult(Message):
     """One topic's results in the order of the request, with the `topic_id` if the request used it."""
 
     name: str
@@ -73,8 +74,8 @@ class ProduceTopicResult:
     topic_id: bytes | None = None
 
 
-@dataclass(slots=True)
-class ProduceResponse:
+@dataclass(slots=True, eq=False, repr=False)
+class ProduceResponse(Message):
     """Results in the order of the request."""
 
     topics: list[ProduceTopicResult]

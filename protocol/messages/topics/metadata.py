@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.authorized_operations import NOT_ASKED
+from barnabas.protocol.messages.message import Message
 from barnabas.protocol.uuids import ZERO_UUID
 
 
-@dataclass(slots=True)
-class MetadataRequest:
+@dataclass(slots=True, eq=False, repr=False)
+class MetadataRequest(Message):
     """`topics`: names, or None for all. `allow_auto_creation`: create missing topics if the broker allows it.
 
     `topic_ids` (16 bytes each) name topics by their ids instead. The `include` fields request authorized operations.
@@ -23,8 +24,8 @@ class MetadataRequest:
     include_cluster_operations: bool = False
 
 
-@dataclass(slots=True)
-class BrokerAddress:
+@dataclass(slots=True, eq=False, repr=False)
+class BrokerAddress(Message):
     """A broker's address for clients of the listener that received the request."""
 
     node_id: int
@@ -32,8 +33,8 @@ class BrokerAddress:
     port: int
 
 
-@dataclass(slots=True)
-class PartitionMetadata:
+@dataclass(slots=True, eq=False, repr=False)
+class PartitionMetadata(Message):
     """`leader` is a node id, -1 without a leader; `offline` are the node ids of offline replicas."""
 
     partition: int
@@ -45,8 +46,8 @@ class PartitionMetadata:
     offline: tuple[int, ...] = ()
 
 
-@dataclass(slots=True)
-class TopicMetadata:
+@dataclass(slots=True, eq=False, repr=False)
+class TopicMetadata(Message):
     """`topic_id` is 16 bytes, zeros for an unknown topic; `name` is empty for an unknown id."""
 
     name: str
@@ -57,8 +58,8 @@ class TopicMetadata:
     authorized_operations: int = NOT_ASKED
 
 
-@dataclass(slots=True)
-class MetadataResponse:
+@dataclass(slots=True, eq=False, repr=False)
+class MetadataResponse(Message):
     """`cluster_id` is the text of an id, `controller_id` one of the brokers'."""
 
     cluster_id: str

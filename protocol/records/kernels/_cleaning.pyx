@@ -12,6 +12,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
+from barnabas.protocol.records.kernels._big_endian cimport int32_at, int64_at, put_int32, put_int64, uint32_at
 from barnabas.protocol.records.kernels._varint cimport put_varint, varint_size
 from barnabas.protocol.records.kernels._walk cimport (
     BAD_COUNT,
@@ -580,13 +581,13 @@ cdef class OffsetTable:
         memcpy(out, batch.data, HEADER_SIZE)  # keeps offsets, epochs, producer, sequence
         if selection.kept:
             self._put_records(batch.records.data, selection, out + HEADER_SIZE)
-        _put32(out + 8, <uint32_t> (size - LOG_OVERHEAD))
+        put_int32(out + 8, <uint32_t> (size - LOG_OVERHEAD))
         out[ATTRIBUTES_POSITION] = 0
         out[ATTRIBUTES_POSITION + 1] = <uint8_t> attributes
-        _put64(out + 27, <uint64_t> (selection.base_timestamp if selection.kept else -1))
-        _put64(out + 35, <uint64_t> selection.max_timestamp)
-        _put32(out + 57, <uint32_t> selection.kept)
-        _put32(out + CRC_POSITION, crc32c_of(out + ATTRIBUTES_POSITION, size - ATTRIBUTES_POSITION))
+        put_int64(out + 27, <uint64_t> (selection.base_timestamp if selection.kept else -1))
+        put_int64(out + 35, <uint64_t> selection.max_timestamp)
+        put_int32(out + 57, <uint32_t> selection.kept)
+        put_int32(out + CRC_POSITION, crc32c_of(out + ATTRIBUTES_POSITION, size - ATTRIBUTES_POSITION))
         return size
 
     cdef void _put_records(self, const uint8_t* data, const Selection* selection, uint8_t* out) noexcept nogil:
@@ -646,10 +647,10 @@ cdef Stopped _open_batch(const uint8_t* data, int64_t remaining, Batch* batch) n
         return ASIDE
     if magic == MAGIC_V2 and remaining < HEADER_SIZE:
         return CUT
-    batch.base_offset = <int64_t> _get64(data)
-    length = <int32_t> _get32(data + 8)
+    batch.base_offset = int64_at(data)
+    length = int32_at(data + 8)
     batch.size = length + LOG_OVERHEAD
-    last_offset_delta = <int32_t> _get32(data + 23) if magic == MAGIC_V2 else 0
+    last_offset_delta = int32_at(data + 23) if magic == MAGIC_V2 else 0
     if magic != MAGIC_V2 or batch.size < HEADER_SIZE or batch.base_offset < 0 or last_offset_delta < 0:
         return BAD_HEADER
     if batch.base_offset > INT64_MAX - last_offset_delta:
@@ -659,14 +660,14 @@ cdef Stopped _open_batch(const uint8_t* data, int64_t remaining, Batch* batch) n
     batch.attributes = <int32_t> (data[ATTRIBUTES_POSITION] << 8 | data[ATTRIBUTES_POSITION + 1])
     if batch.attributes & ASIDE_ATTRIBUTES:
         return ASIDE
-    if crc32c_of(data + ATTRIBUTES_POSITION, batch.size - ATTRIBUTES_POSITION) != _get32(data + CRC_POSITION):
+    if crc32c_of(data + ATTRIBUTES_POSITION, batch.size - ATTRIBUTES_POSITION) != uint32_at(data + CRC_POSITION):
         return BAD_CRC
     batch.data = data
     batch.last_offset = batch.base_offset + last_offset_delta
-    batch.base_timestamp = <int64_t> _get64(data + 27)
-    batch.max_timestamp = <int64_t> _get64(data + 35)
-    batch.producer_id = <int64_t> _get64(data + 43)
-    batch.count = <int32_t> _get32(data + 57)
+    batch.base_timestamp = int64_at(data + 27)
+    batch.max_timestamp = int64_at(data + 35)
+    batch.producer_id = int64_at(data + 43)
+    batch.count = int32_at(data + 57)
     _set_records(
         &batch.records, data + HEADER_SIZE, batch.size - HEADER_SIZE, batch.count, last_offset_delta,
         batch.base_timestamp
@@ -709,26 +710,6 @@ cdef inline int64_t _body_size(const Item* item, int64_t base_timestamp) noexcep
     return (
         1 + varint_size(delta) + varint_size(item.offset_delta) + varint_size(item.key_size) + item.end - item.rest_at
     )
-
-
-cdef inline uint32_t _get32(const uint8_t* at) noexcept nogil:
-    return <uint32_t> at[0] << 24 | <uint32_t> at[1] << 16 | <uint32_t> at[2] << 8 | at[3]
-
-
-cdef inline uint64_t _get64(const uint8_t* at) noexcept nogil:
-    return <uint64_t> _get32(at) << 32 | _get32(at + 4)
-
-
-cdef inline void _put32(uint8_t* at, uint32_t value) noexcept nogil:
-    at[0] = <uint8_t> (value >> 24)
-    at[1] = <uint8_t> (value >> 16)
-    at[2] = <uint8_t> (value >> 8)
-    at[3] = <uint8_t> value
-
-
-cdef inline void _put64(uint8_t* at, uint64_t value) noexcept nogil:
-    _put32(at, <uint32_t> (value >> 32))
-    _put32(at + 4, <uint32_t> value)
 
 
 # --- errors ---------------------------------------------------------------------------------------------------------

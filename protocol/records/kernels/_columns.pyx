@@ -11,9 +11,10 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE, PyByteArray_Resize
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.unicode cimport PyUnicode_DecodeUTF8
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy
 
+from barnabas.protocol.records.kernels._big_endian cimport int32_at, int64_at, uint32_at
 from barnabas.protocol.records.kernels._varint cimport VARINT_FINE, get_varint
 from barnabas.protocol.records.kernels._walk cimport (
     BAD_COUNT,
@@ -296,11 +297,11 @@ cdef class ColumnBuilder:
                 return self._corrupt(f"magic {magic} is of no format")
             if remaining < HEADER_SIZE:
                 return CUT
-            base_offset = _int64(batch)
-            size = <int64_t> _int32(batch + 8) + LOG_OVERHEAD
+            base_offset = int64_at(batch)
+            size = <int64_t> int32_at(batch + 8) + LOG_OVERHEAD
             if size < HEADER_SIZE:
                 return self._corrupt(f"a batch of {size} bytes is smaller than its header")
-            delta = _int32(batch + 23)
+            delta = int32_at(batch + 23)
             if base_offset < 0 or delta < 0 or delta > INT64_MAX - 1 - base_offset:
                 return self._corrupt(f"base offset {base_offset} and last offset delta {delta} are no range")
             if base_offset >= self._end_offset:
@@ -308,7 +309,7 @@ cdef class ColumnBuilder:
             if size > remaining:
                 return CUT
             last_offset = base_offset + delta
-            max_timestamp = _int64(batch + 35)
+            max_timestamp = int64_at(batch + 35)
             if last_offset < self.start_offset or (has_least and max_timestamp < least):
                 self._skip(size, last_offset)
                 continue
@@ -317,7 +318,7 @@ cdef class ColumnBuilder:
             ):
                 return FULL
             if check_crcs:
-                crc = <uint32_t> _int32(batch + 17)
+                crc = uint32_at(batch + 17)
                 computed = crc32c_of(batch + ATTRIBUTES_POSITION, size - ATTRIBUTES_POSITION)
                 if computed != crc:
                     return self._corrupt(f"stored crc {crc:#010x}, computed {computed:#010x}")
@@ -331,9 +332,9 @@ cdef class ColumnBuilder:
                 return COMPRESSED
             records.data = batch + HEADER_SIZE
             records.total = size - HEADER_SIZE
-            records.count = _int32(batch + 57)
+            records.count = int32_at(batch + 57)
             records.last_offset_delta = delta
-            records.base_timestamp = _int64(batch + 27)
+            records.base_timestamp = int64_at(batch + 27)
             records.contiguous = False
             fault = self._append(&records, &walk, base_offset, (attributes & TIMESTAMP_TYPE_MASK) != 0, max_timestamp)
             if fault != FINE:
@@ -496,11 +497,3 @@ cdef class ColumnBuilder:
 
 cdef _error(Fault fault, int64_t index):
     return InvalidRecordError(-1 if fault == BAD_COUNT or fault == BYTES_AFTER_LAST else index, REASONS[<int> fault])
-
-
-cdef inline int32_t _int32(const uint8_t* at) noexcept nogil:
-    return <int32_t> (<uint32_t> at[0] << 24 | <uint32_t> at[1] << 16 | <uint32_t> at[2] << 8 | at[3])
-
-
-cdef inline int64_t _int64(const uint8_t* at) noexcept nogil:
-    return <int64_t> (<uint64_t> <uint32_t> _int32(at) << 32 | <uint32_t> _int32(at + 4))

@@ -17,6 +17,7 @@ from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
+from barnabas.protocol.records.kernels._big_endian cimport int32_at, int64_at, put_int16, put_int32, put_int64
 from barnabas.protocol.records.kernels._varint cimport VARINT_FINE, get_varint, put_varint, varint_size
 from barnabas.protocol.records.kernels._walk cimport (
     BAD_COUNT,
@@ -26,14 +27,20 @@ from barnabas.protocol.records.kernels._walk cimport (
     FINE,
     Fault,
     Payload,
+    Summary,
     Walk,
     add_overflow,
     payload_of,
     start_walk,
     step,
+    summarize,
 )
 from barnabas.protocol.records.errors import REASONS as _REASONS, CorruptRecordError, InvalidRecordError
 from barnabas.protocol.records.record import Record, RecordsSummary
+
+cdef extern from "_crc32c.h":
+    void crc32c_prepare()
+    uint32_t crc32c_of(const uint8_t* data, size_t size) noexcept nogil
 
 cdef extern from "Python.h":
     ctypedef struct PyTypeObject:
@@ -47,6 +54,8 @@ cdef enum:
     MAGIC_V2 = 2
     NO_TIMESTAMP = -1
     HEAD_BYTES = 27  # up to and including the last offset delta
+    ATTRIBUTES_POSITION = 21
+    CRC_POSITION = 17
     MAGIC_END = 17
     MIN_MESSAGE_LENGTH = 14
     RELEASE_BYTES = 32768
@@ -58,11 +67,7 @@ cdef uint32_t MURMUR_FACTOR = 0x5BD1E995
 
 cdef tuple REASONS = _REASONS
 
-cdef struct Summary:
-    int64_t max_timestamp
-    int64_t max_offset_delta
-    int64_t min_timestamp
-    int64_t null_keys
+crc32c_prepare()
 
 cdef struct Head:
     int64_t base_offset
@@ -85,9 +90,9 @@ def check_payload(payload, int64_t count, int64_t last_offset_delta, int64_t bas
     records = payload_of(&view, count, last_offset_delta, base_timestamp, contiguous)
     if view.len >= RELEASE_BYTES:
         with nogil:
-            fault = _summarize(&records, &walk, &summary)
+            fault = summarize(&records, &walk, &summary)
     else:
-        fault = _summarize(&records, &walk, &summary)
+        fault = summarize(&records, &walk, &summary)
     PyBuffer_Release(&view)
     if fault != FINE:
         raise _error(fault, walk.index)
@@ -196,6 +201,34 @@ def append_record(bytearray target not None, int64_t limit, offset_delta, timest
     return size
 
 
+def one_record_batch(timestamp, key, value):
+    """See kernel_python.one_record_batch."""
+    cdef int64_t timestamp_ms = _checked_timestamp(timestamp)
+    cdef bytes key_bytes = _as_bytes(key)
+    cdef bytes value_bytes = _as_bytes(value)
+    cdef int64_t body = _body_size(0, 0, key_bytes, value_bytes, None)
+    cdef int64_t size = HEADER_SIZE + varint_size(body) + body
+    cdef bytearray batch = bytearray(0)
+    cdef uint8_t* data
+    cdef uint8_t* out
+    PyByteArray_Resize(batch, size)
+    data = <uint8_t*> PyByteArray_AS_STRING(batch)
+    out = put_int32(put_int64(data, 0), <uint32_t> (size - LOG_OVERHEAD))
+    out = put_int32(out, <uint32_t> -1)  # partition leader epoch: none yet
+    out[0] = MAGIC_V2
+    out = put_int16(data + ATTRIBUTES_POSITION, 0)
+    out = put_int32(out, 0)  # last offset delta
+    out = put_int64(put_int64(out, timestamp_ms), timestamp_ms)
+    out = put_int32(put_int16(put_int64(out, <uint64_t> -1), -1), <uint32_t> -1)  # no producer
+    out = put_varint(put_int32(out, 1), body)
+    out[0] = 0
+    out = put_varint(put_varint(out + 1, 0), 0)
+    out = _put_nullable(_put_nullable(out, key_bytes), value_bytes)
+    out[0] = 0  # no headers
+    put_int32(data + CRC_POSITION, crc32c_of(data + ATTRIBUTES_POSITION, size - ATTRIBUTES_POSITION))
+    return batch
+
+
 def find_batch(buffer, int64_t position, int64_t target_offset):
     """See kernel_python.find_batch."""
     cdef Py_buffer view
@@ -237,31 +270,6 @@ def murmur2(key):
 
 
 # --- what a walk is for ---------------------------------------------------------------------------------------------
-
-
-cdef Fault _summarize(const Payload* records, Walk* walk, Summary* summary) noexcept nogil:
-    cdef Fault fault = start_walk(records, walk)
-    summary.max_timestamp = NO_TIMESTAMP
-    summary.max_offset_delta = -1
-    summary.min_timestamp = NO_TIMESTAMP
-    summary.null_keys = 0
-    if fault != FINE:
-        return fault
-    while walk.index < records.count:
-        fault = step(records, walk)
-        if fault != FINE:
-            return fault
-        if walk.timestamp > summary.max_timestamp:
-            summary.max_timestamp = walk.timestamp
-            summary.max_offset_delta = walk.offset_delta
-        if walk.timestamp != NO_TIMESTAMP and (
-            walk.timestamp < summary.min_timestamp or summary.min_timestamp == NO_TIMESTAMP
-        ):
-            summary.min_timestamp = walk.timestamp
-        if walk.key_size < 0:
-            summary.null_keys += 1
-        walk.index += 1
-    return FINE if walk.at == records.total else BYTES_AFTER_LAST
 
 
 cdef Fault _seek(const Payload* records, Walk* walk, int64_t target) noexcept nogil:
@@ -328,6 +336,10 @@ cdef int64_t _checked_timestamp_delta(value) except? -1:
     return _as_int64(value, "timestamp delta")
 
 
+cdef int64_t _checked_timestamp(value) except? -1:
+    return _as_int64(value, "timestamp")
+
+
 cdef int64_t _as_int64(value, str name) except? -1:
     try:
         return value
@@ -390,9 +402,9 @@ cdef inline bint _read_head(const uint8_t* data, int64_t position, int64_t end, 
     head.magic = <signed char> at[16]
     if head.magic == MAGIC_V2 and end - position < HEAD_BYTES:
         return False
-    head.base_offset = <int64_t> (<uint64_t> _uint32(at) << 32 | _uint32(at + 4))
-    head.length = <int32_t> _uint32(at + 8)
-    head.last_offset_delta = <int32_t> _uint32(at + 23) if head.magic == MAGIC_V2 else 0
+    head.base_offset = int64_at(at)
+    head.length = int32_at(at + 8)
+    head.last_offset_delta = int32_at(at + 23) if head.magic == MAGIC_V2 else 0
     return True
 
 
@@ -403,10 +415,6 @@ cdef inline bint _is_sound(const Head* head) noexcept nogil:
         and head.base_offset >= 0
         and 0 <= head.last_offset_delta <= INT64_MAX - head.base_offset
     )
-
-
-cdef inline uint32_t _uint32(const uint8_t* at) noexcept nogil:
-    return <uint32_t> at[0] << 24 | <uint32_t> at[1] << 16 | <uint32_t> at[2] << 8 | at[3]
 
 
 cdef uint32_t _murmur2(const uint8_t* data, int64_t size) noexcept nogil:

@@ -10,6 +10,8 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
 
+from barnabas.protocol.records.kernels._big_endian cimport int16_at, int32_at, int64_at, put_int32, put_int64, uint32_at
+
 import os
 
 from barnabas.protocol.records.kernels.scanned import ProducerBatch, ScanFault
@@ -243,9 +245,9 @@ cdef class BatchScan:
                 return TORN
             if total - at < HEADER_SIZE:
                 return FINE
-            base_offset = _int64(batch)
-            size = <int64_t> _int32(batch + 8) + LOG_OVERHEAD
-            delta = _int32(batch + 23)
+            base_offset = int64_at(batch)
+            size = <int64_t> int32_at(batch + 8) + LOG_OVERHEAD
+            delta = int32_at(batch + 23)
             if size < HEADER_SIZE or base_offset < 0 or delta < 0 or delta >= INT64_MAX - base_offset:
                 return BAD_HEADER
             if size > remaining - at:
@@ -253,16 +255,16 @@ cdef class BatchScan:
             if size > total - at:
                 self.needed_bytes = size
                 return FINE
-            if self._check_crc and <uint32_t> _int32(batch + 17) != crc32c_of(
+            if self._check_crc and uint32_at(batch + 17) != crc32c_of(
                 batch + ATTRIBUTES_POSITION, size - ATTRIBUTES_POSITION
             ):
                 return BAD_CRC
             last_offset = base_offset + delta
-            max_timestamp = _int64(batch + 35)
+            max_timestamp = int64_at(batch + 35)
             fault = self._pass(size, base_offset, last_offset, max_timestamp)
             if fault != FINE:
                 return fault
-            epoch = _int32(batch + 12)
+            epoch = int32_at(batch + 12)
             if epoch > self._latest_epoch:
                 self._latest_epoch = epoch
                 entry = <Epoch*> _grow(&self._epochs, sizeof(Epoch))
@@ -276,13 +278,13 @@ cdef class BatchScan:
                     return NO_MEMORY
                 row.position = self.position - size
                 row.size = <int32_t> size
-                row.producer_id = _int64(batch + 43)
-                row.producer_epoch = <int16_t> (<uint32_t> batch[51] << 8 | batch[52])
-                row.base_sequence = _int32(batch + 53)
+                row.producer_id = int64_at(batch + 43)
+                row.producer_epoch = int16_at(batch + 51)
+                row.base_sequence = int32_at(batch + 53)
                 row.last_offset = last_offset
                 row.last_offset_delta = <int32_t> delta
                 row.max_timestamp = max_timestamp
-                row.record_count = _int32(batch + 57)
+                row.record_count = int32_at(batch + 57)
                 row.attributes = batch[22]
             at += size
         return FINE
@@ -309,7 +311,7 @@ cdef class BatchScan:
             out = _grow(&self._offsets, 8)
             if out is NULL:
                 return NO_MEMORY
-            _put_int32(_put_int32(out, last_offset - self._base_offset), self.position)
+            put_int32(put_int32(out, <uint32_t> (last_offset - self._base_offset)), <uint32_t> self.position)
             self._offset_entry_count += 1
             self._indexed_position = self.position
             if self.max_timestamp > self._time_of_last_entry:
@@ -317,8 +319,8 @@ cdef class BatchScan:
                 if out is NULL:
                     return NO_MEMORY
                 self._time_of_last_entry = self.max_timestamp
-                out = _put_int32(_put_int32(out, self.max_timestamp >> 32), self.max_timestamp)
-                _put_int32(out, self.max_timestamp_offset - self._base_offset)
+                out = put_int64(out, <uint64_t> self.max_timestamp)
+                put_int32(out, <uint32_t> (self.max_timestamp_offset - self._base_offset))
                 self._time_entry_count += 1
         self.position += size
         self.next_offset = last_offset + 1
@@ -389,17 +391,3 @@ cdef inline Producer* _slot(Producer* table, size_t mask, int64_t producer_id) n
     return table + at
 
 
-cdef inline int64_t _int64(const uint8_t* at) noexcept nogil:
-    return <int64_t> (<uint64_t> <uint32_t> _int32(at) << 32 | <uint32_t> _int32(at + 4))
-
-
-cdef inline int32_t _int32(const uint8_t* at) noexcept nogil:
-    return <int32_t> (<uint32_t> at[0] << 24 | <uint32_t> at[1] << 16 | <uint32_t> at[2] << 8 | at[3])
-
-
-cdef inline uint8_t* _put_int32(uint8_t* at, int64_t value) noexcept nogil:
-    at[0] = <uint8_t> (value >> 24)
-    at[1] = <uint8_t> (value >> 16)
-    at[2] = <uint8_t> (value >> 8)
-    at[3] = <uint8_t> value
-    return at + 4

@@ -65,11 +65,15 @@ cdef inline int64_t varint_size(int64_t value) noexcept nogil:
     return size
 
 
-cdef inline uint8_t* put_varint(uint8_t* out, int64_t value) noexcept nogil:
-    cdef uint64_t zigzag = (<uint64_t> value << 1) ^ <uint64_t> (value >> 63)
-    while zigzag > 0x7F:
-        out[0] = <uint8_t> (zigzag & 0x7F | 0x80)
+cdef inline uint8_t* put_unsigned(uint8_t* out, uint64_t value) noexcept nogil:
+    """Write an unsigned varint; return the address after it."""
+    while value > 0x7F:
+        out[0] = <uint8_t> (value & 0x7F | 0x80)
         out += 1
-        zigzag >>= 7
-    out[0] = <uint8_t> zigzag
+        value >>= 7
+    out[0] = <uint8_t> value
     return out + 1
+
+
+cdef inline uint8_t* put_varint(uint8_t* out, int64_t value) noexcept nogil:
+    return put_unsigned(out, (<uint64_t> value << 1) ^ <uint64_t> (value >> 63))

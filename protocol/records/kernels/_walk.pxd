@@ -15,6 +15,7 @@ cdef extern from *:
 
 cdef enum:
     MIN_RECORD_SIZE = 7  # as in layout.py
+    NO_TIMESTAMP = -1
 
 cdef enum Fault:
     FINE
@@ -51,6 +52,12 @@ cdef struct Walk:
     int64_t value_size
     int64_t headers_at
     int64_t header_count
+
+cdef struct Summary:
+    int64_t max_timestamp
+    int64_t max_offset_delta
+    int64_t min_timestamp
+    int64_t null_keys
 
 
 cdef inline Payload payload_of(
@@ -134,6 +141,32 @@ cdef inline Fault step(const Payload* records, Walk* walk) noexcept nogil:
         return LEFT_OVER
     walk.at = at
     return FINE
+
+
+cdef inline Fault summarize(const Payload* records, Walk* walk, Summary* summary) noexcept nogil:
+    """Walk over all records. See RecordsSummary; `summary` is unspecified after a fault."""
+    cdef Fault fault = start_walk(records, walk)
+    summary.max_timestamp = NO_TIMESTAMP
+    summary.max_offset_delta = -1
+    summary.min_timestamp = NO_TIMESTAMP
+    summary.null_keys = 0
+    if fault != FINE:
+        return fault
+    while walk.index < records.count:
+        fault = step(records, walk)
+        if fault != FINE:
+            return fault
+        if walk.timestamp > summary.max_timestamp:
+            summary.max_timestamp = walk.timestamp
+            summary.max_offset_delta = walk.offset_delta
+        if walk.timestamp != NO_TIMESTAMP and (
+            walk.timestamp < summary.min_timestamp or summary.min_timestamp == NO_TIMESTAMP
+        ):
+            summary.min_timestamp = walk.timestamp
+        if walk.key_size < 0:
+            summary.null_keys += 1
+        walk.index += 1
+    return FINE if walk.at == records.total else BYTES_AFTER_LAST
 
 
 cdef inline Fault skip_headers(const uint8_t* data, int64_t* position, int64_t end, int64_t count) noexcept nogil:

@@ -1,38 +1,29 @@
 """Selects the implementation of the per-record work: the compiled kernel if it was built, otherwise its Python twin.
 
-Both have the same functions, results and errors, and the same tests run them; only speed differs. With
-BARNABAS_KERNEL=python in the environment the twin is used; with BARNABAS_KERNEL=compiled the import fails if the
-compiled kernel is missing. Import these functions from here, never from one of the two.
+Both have the same functions, results and errors, and the same tests run them; only speed differs. Import these
+functions from here, never from one of the two.
 """
 
 from __future__ import annotations
 
-import os
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
-_wanted = os.environ.get("BARNABAS_KERNEL", "")
-if _wanted not in ("", "compiled", "python"):
-    raise ImportError(f"BARNABAS_KERNEL={_wanted} is neither compiled nor python")
+from barnabas.protocol.kernel_choice import load_compiled
 
-_kernel: Literal["compiled", "python"] = "python"
+if TYPE_CHECKING:
+    from types import ModuleType
 
-if _wanted != "python":
-    try:
-        from barnabas.protocol.records.kernels._kernel import (
-            append_record,
-            check_payload,
-            decode_payload,
-            find_batch,
-            find_timestamp,
-            murmur2,
-        )
 
-        _kernel = "compiled"
-    except ImportError:
-        if _wanted == "compiled":
-            raise
+def _compiled() -> ModuleType:
+    from barnabas.protocol.records.kernels import _kernel
 
-if _kernel == "python":
+    return _kernel
+
+
+KERNEL: Final[Literal["compiled", "python"]] = "python" if load_compiled(_compiled) is None else "compiled"
+"""The implementation in use, as `barnabas --version` prints it."""
+
+if TYPE_CHECKING or KERNEL == "python":
     from barnabas.protocol.records.kernels.kernel_python import (
         append_record,
         check_payload,
@@ -40,10 +31,18 @@ if _kernel == "python":
         find_batch,
         find_timestamp,
         murmur2,
+        one_record_batch,
     )
-
-KERNEL: Final = _kernel
-"""The implementation in use, "compiled" or "python", as `barnabas --version` prints it."""
+else:
+    from barnabas.protocol.records.kernels._kernel import (
+        append_record,
+        check_payload,
+        decode_payload,
+        find_batch,
+        find_timestamp,
+        murmur2,
+        one_record_batch,
+    )
 
 __all__ = [
     "KERNEL",
@@ -53,4 +52,5 @@ __all__ = [
     "find_batch",
     "find_timestamp",
     "murmur2",
+    "one_record_batch",
 ]

@@ -27,8 +27,19 @@ from barnabas.protocol.records.errors import (
     CorruptRecordError,
     InvalidRecordError,
 )
-from barnabas.protocol.records.layout import HEADER_SIZE, LOG_OVERHEAD, MAGIC_V2, MIN_RECORD_SIZE, NO_TIMESTAMP
+from barnabas.protocol.records.layout import (
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC_V2,
+    MIN_RECORD_SIZE,
+    NO_PARTITION_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+)
 from barnabas.protocol.records.record import Headers, Record, RecordsSummary
+from barnabas.protocol.records.seal import seal
 
 _Buffer = bytes | bytearray | memoryview
 
@@ -139,6 +150,18 @@ def append_record(
         _append_nullable(target, header_key)
         _append_nullable(target, header_value)
     return size
+
+
+def one_record_batch(timestamp: int, key: _Buffer | None, value: _Buffer | None) -> bytearray:
+    """Return an uncompressed batch of one record without headers, at a fraction of a builder's cost.
+
+    `timestamp` in ms. Raises ValueError if it does not fit its field, TypeError for a key or value that is not bytes.
+    """
+    batch = bytearray(HEADER_SIZE)
+    append_record(batch, -1, 0, 0, key, value, ())
+    no_producer = NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUENCE
+    seal(batch, 0, NO_PARTITION_LEADER_EPOCH, (0, 0, timestamp, timestamp, *no_producer, 1))
+    return batch
 
 
 def find_batch(buffer: _Buffer, position: int, target_offset: int) -> tuple[int, int, int, int]:

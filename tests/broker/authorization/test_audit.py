@@ -11,6 +11,7 @@ import pytest
 
 from barnabas.broker.authorization.audit import AuditLog, LoggerSink
 from barnabas.broker.authorization.audit_file import AuditFile
+from barnabas.broker.authorization.audit_shares import NAMED_MAX, OTHERS, PRINCIPALS_MAX, AuditShares
 from barnabas.broker.authorization.authorizer import STANDARD_AUTHORIZER, Authorizer
 from barnabas.broker.authorization.rules import Action, Decision
 from barnabas.broker.printable import MAX_CHARACTERS
@@ -40,7 +41,7 @@ class Lines:
 def audited(lines: Lines, *, grants: bool = False, max_per_second: int = 100) -> Authorizer:
     audit = AuditLog(lines, grants=grants, max_per_second=max_per_second, wall_ms=lambda: lines.now_ms)
     authorizer = Authorizer(audit=audit)
-    authorizer.replace({b"1": MAY_READ})
+    authorizer.replace(authorizer.prepare({b"1": MAY_READ}))
     return authorizer
 
 
@@ -89,14 +90,15 @@ def test_with_grants_each_use_is_a_line_with_its_acl() -> None:
 
 def test_lines_above_the_rate_are_counted() -> None:
     lines = Lines()
-    authorizer = audited(lines, max_per_second=3)
+    authorizer = audited(lines, max_per_second=6)
     access = authorizer.access_for("User:bob", "10.0.0.7")
     for _ in range(10):
         access.allows(Operation.READ, TOPIC, "orders", api=ApiKey.FETCH)
     assert len(lines.entries) == 3
     lines.now_ms += 1000
     access.allows(Operation.READ, TOPIC, "orders", api=ApiKey.FETCH)
-    assert [(each["result"], each.get("count")) for each in lines.entries[3:]] == [("suppressed", 7), ("denied", None)]
+    found = [(each["result"], each["principal"], each.get("count")) for each in lines.entries[3:]]
+    assert found == [("suppressed", "User:bob", 7), ("denied", "User:bob", None)]
     for _ in range(5):
         access.allows(Operation.READ, TOPIC, "orders", api=ApiKey.FETCH)
     authorizer.close()
@@ -104,11 +106,40 @@ def test_lines_above_the_rate_are_counted() -> None:
     assert lines.entries[-1] == {"closed": True}
 
 
+def test_the_flood_of_some_principals_does_not_hide_another_one() -> None:
+    lines = Lines()
+    authorizer = audited(lines, max_per_second=100)
+    for second in range(3):
+        for flooding in ("User:mallory", "User:mallet"):
+            access = authorizer.access_for(flooding, "10.0.0.7")
+            for _ in range(1_000):
+                access.allows(Operation.READ, TOPIC, "orders", api=ApiKey.FETCH)
+        victim = authorizer.access_for("User:bob", "10.0.0.8")
+        for _ in range(10):
+            victim.allows(Operation.READ, TOPIC, "orders", api=ApiKey.FETCH)
+        lines.now_ms += 1000
+        denied = [each["principal"] for each in lines.entries if each["result"] == "denied"]
+        assert denied.count("User:bob") == 10 * (second + 1)
+        assert len(denied) <= 100 * (second + 1)
+
+
+def test_a_flood_of_principals_is_bounded_in_lines_and_memory() -> None:
+    shares = AuditShares(20)
+    admitted = sum(shares.admit(f"User:{number}") for number in range(5_000) for _ in range(2))
+    assert admitted == 20
+    assert len(shares._tried) == PRINCIPALS_MAX + 1
+    suppressed = shares.end_second()
+    assert len(suppressed) == NAMED_MAX + 1
+    assert suppressed[-1][0] == OTHERS
+    assert sum(count for _, count in suppressed) == 10_000 - 20
+    assert shares.end_second() == []
+
+
 def test_a_denial_is_decided_once_and_a_remembered_one_only_for_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("barnabas.broker.authorization.access.NAMES_MAX", 3)
+    monkeypatch.setattr("barnabas.broker.authorization.cached_access.NAMES_MAX", 3)
     decided: list[str] = []
     lines = Lines()
-    authorizer = audited(lines, max_per_second=4)
+    authorizer = audited(lines, max_per_second=8)
     decide = authorizer.decide
 
     def decide_and_note(action: Action) -> Decision:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from barnabas.broker.authorization import index as index_module
 from barnabas.broker.authorization.authorizer import Authorizer
 from barnabas.broker.authorization.decisions import DEFAULT_ALLOW, DEFAULT_DENY, allowed_operations, decide, decide_any
 from barnabas.broker.authorization.index import AclIndex
 from barnabas.broker.authorization.rules import Action
-from barnabas.broker.metadata.security.image import Acl
+from barnabas.protocol.messages.security.acls import Acl
 from barnabas.protocol.messages.security.resources import Operation, PatternType, Permission, ResourceType
 
 NAMES = ["*", "*a", "a", "ab", "abc", "b", "#a1", "#a2", ""]
@@ -138,7 +140,7 @@ def test_a_session_follows_every_change_of_the_acls(changes: list[list[tuple[int
                 del present[identity]
             else:
                 present[identity] = acl
-        authorizer.replace(present)
+        authorizer.replace(authorizer.prepare(present))
         acls_by_id = present
         rules = list(present.values())
         for each, access in accesses:
@@ -146,6 +148,31 @@ def test_a_session_follows_every_change_of_the_acls(changes: list[list[tuple[int
             assert access.allows(each.operation, each.resource, each.name) == expected
             if (each.operation, each.resource) == (Operation.READ, ResourceType.TOPIC):
                 assert access.read_topic[each.name] == expected
+
+
+def test_many_acls_of_one_name_are_sorted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    ordered: list[Acl] = []
+    real = index_module._order
+
+    def counted(acl: Acl) -> tuple[int, str, str, int]:
+        ordered.append(acl)
+        return real(acl)
+
+    monkeypatch.setattr(index_module, "_order", counted)
+    count = 500
+    by_id = {
+        bytes([number // 256, number % 256]): Acl(
+            ResourceType.TOPIC, "t", PatternType.LITERAL, f"User:{number}", "*", Operation.READ, Permission.ALLOW
+        )
+        for number in range(count)
+    }
+    authorizer = Authorizer()
+    authorizer.replace(authorizer.prepare(by_id))
+    assert len(list(authorizer.index.matching(ResourceType.TOPIC, "t"))) == count
+    half = dict(list(by_id.items())[: count // 2])
+    authorizer.replace(authorizer.prepare(half))
+    assert set(authorizer.index) == set(half.values())
+    assert len(ordered) <= 2 * count
 
 
 def test_the_first_deny_decides_and_else_the_last_allow() -> None:
@@ -171,7 +198,7 @@ def test_operations_are_the_bits_of_allowed_operations() -> None:
         b"3": Acl(topic, "t", PatternType.LITERAL, "User:alice", "*", Operation.DESCRIBE, Permission.DENY),
     }
     authorizer = Authorizer()
-    authorizer.replace(rules)
+    authorizer.replace(authorizer.prepare(rules))
     access = authorizer.access_for("User:alice", "10.0.0.1")
 
     assert access.operations(topic, "t") == 1 << 4 | 1 << 11 | 1 << 10

@@ -1,4 +1,4 @@
-"""Sessions of different users on one broker: both dialects, cached shapes, long polls, expressions, assignments."""
+"""Sessions of different users on one broker: both dialects, repeated requests, long polls, expressions, assignments."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from tests.broker.conftest import Batch
 from tests.support.authorization.entities import request
 from tests.support.authorization.table import PASSWORD, STANDARD_AUTHORIZER
 from tests.support.daemon import Daemon, start_daemon
+from tests.support.kafka.fetch_sessions import SessionFetcher
 from tests.support.kafka.kafka_wire import KafkaWire
 from tests.support.wire import WireClient
 
@@ -98,7 +99,7 @@ def revoke(admin: KafkaWire, principal: str, kind: ResourceType, name: str) -> N
     assert len(result.matching_acls) >= 1
 
 
-def test_a_repeated_produce_is_refused_once_its_acl_is_deleted(daemon: Daemon, admin: KafkaWire, batch: Batch) -> None:
+def test_a_producer_is_refused_once_its_acl_is_deleted(daemon: Daemon, admin: KafkaWire, batch: Batch) -> None:
     create(admin, "repeated")
     grant(admin, ANONYMOUS, TOPIC, "repeated", Operation.WRITE)
     with KafkaWire(daemon.host, daemon.port) as kafka:
@@ -203,3 +204,26 @@ def test_a_name_of_an_id_shows_only_to_clients_that_may_describe_it(daemon: Daem
         assert answers() == ((29, None), (29, None))
         grant(admin, "User:carol", TOPIC, "by-id", Operation.DESCRIBE)
         assert answers() == ((29, "by-id"), (0, "by-id"))
+
+
+def test_a_fetch_session_obeys_acls_that_change_and_the_user_who_continues_it(daemon: Daemon, admin: KafkaWire) -> None:
+    create(admin, "settled", "open")
+    places = {("settled", 0): 0, ("open", 0): 0}
+    for topic, _ in places:
+        grant(admin, ANONYMOUS, TOPIC, topic, Operation.READ)
+    grant(admin, "User:bob", TOPIC, "open", Operation.READ)
+    denied = ("settled", 0, int(ErrorCode.TOPIC_AUTHORIZATION_FAILED), -1, -1, 0)
+    allowed = ("settled", 0, 0, 0, 0, 0)
+    with KafkaWire(daemon.host, daemon.port) as kafka, log_in(daemon, "bob") as bob:
+        fetcher = SessionFetcher(kafka, 12)
+        fetcher.open(places)
+        assert fetcher.fetch({}).results == []
+        revoke(admin, ANONYMOUS, TOPIC, "settled")
+        assert fetcher.fetch({}).results == [denied]
+        grant(admin, ANONYMOUS, TOPIC, "settled", Operation.READ)
+        assert fetcher.fetch({}).results == [allowed]
+        assert fetcher.fetch({}).results == []
+        fetcher.wire = bob
+        assert fetcher.fetch({}).results == [denied]
+        fetcher.wire = kafka
+        assert fetcher.fetch({}).results == [allowed]

@@ -7,11 +7,39 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
+
 from barnabas.broker.coordinator_log.loading import Loaded, LogLoading
-from barnabas.broker.coordinator_log.log import CoordinatorLog, LogParts
+from barnabas.broker.coordinator_log.log import CoordinatorLog
+from barnabas.broker.coordinator_log.parts import LogParts
+from barnabas.broker.partitions.registry import PartitionRegistry
 from barnabas.broker.transactions.topic import TRANSACTION_STATE, TRANSACTION_TOPIC
+from barnabas.protocol.errors import BrokerError
+from barnabas.protocol.metadata.partition_state import NO_LEADER
+from barnabas.protocol.topic_partition import TopicPartition
 from tests.support.manual_loop import ManualLoop
 from tests.support.transactions.real_partitions import RealPartitions
+
+
+def test_a_partition_that_is_being_created_is_served_and_others_without_a_log_are_not() -> None:
+    loop = ManualLoop()
+    states = {number: SimpleNamespace(leader=NO_LEADER if number == 2 else 1) for number in range(3)}
+    image = SimpleNamespace(topics={TRANSACTION_TOPIC: SimpleNamespace(partitions=states)})
+    store = cast(Any, SimpleNamespace(image=image))
+    none = cast(Any, None)
+    registry = PartitionRegistry()
+    registry.add_without_log(TopicPartition(TRANSACTION_TOPIC, 1))
+    log = CoordinatorLog(TRANSACTION_STATE, LogParts(registry, store, none, none, none, none, loop))
+
+    must_load = LogLoading(log, registry, store, keys_name="ids").begin()
+
+    assert not must_load
+    keys = {log.partition_of(key): key for key in map(str, range(20))}
+    log.ensure_loaded(keys[0])
+    for number in (1, 2):
+        with pytest.raises(BrokerError, match="could not be loaded"):
+            log.ensure_loaded(keys[number])
+    loop.close()
 
 
 def test_partitions_of_a_new_topic_are_not_loaded_in_place_of_deleted_ones(tmp_path: Path) -> None:

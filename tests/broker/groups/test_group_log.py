@@ -1,6 +1,6 @@
 """`__consumer_offsets` under faults: during its creation, its load, and the sync of a commit.
 
-A `sitecustomize` module, which Python imports before the broker starts, injects the faults into a real daemon.
+`with_fault` injects the faults into a real daemon.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from barnabas.broker.coordinator_log.topic import partition_of
 from barnabas.broker.groups.log.offsets_topic import OFFSETS_TOPIC
 from barnabas.broker.storage.files.failpoints import VARIABLE as FAILPOINTS
-from tests.support.daemon import REPOSITORY, start_daemon
+from tests.support.daemon import start_daemon, with_fault
 from tests.support.groups.committed import commit, create_topic, fetch, until_loaded
 from tests.support.kafka.kafka_wire import KafkaWire, schema
 from tests.support.kafka.wire_producer import WireProducer, await_complete, transaction_state
@@ -106,14 +106,6 @@ LONG_PAUSES = """
 import barnabas.broker.partitions.creation_steps as partition_steps
 partition_steps.PAUSE_FACTOR = 10**9
 """
-
-
-def with_fault(directory: Path, code: str) -> dict[str, str]:
-    """Return the environment of a daemon in which `code` runs first."""
-    folder = directory / "fault"
-    folder.mkdir()
-    (folder / "sitecustomize.py").write_text(code)
-    return {**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{REPOSITORY}"}
 
 
 def test_the_first_group_of_a_broker_waits_only_for_its_own_partition(tmp_path: Path) -> None:

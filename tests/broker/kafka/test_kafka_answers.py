@@ -136,7 +136,7 @@ def test_only_who_reads_what_is_committed_gets_a_list_of_aborted_transactions(
         answer = fetch(kafka, version, (topic, [(0, 0), (1, 0), (7, 0)]), isolation=isolation)
         (found,) = answer.responses
         told = [(each.partition_index, each.aborted_transactions) for each in found.partitions]
-        assert told == [(0, none_aborted), (1, none_aborted), (7, None)]
+        assert told == [(0, none_aborted), (1, none_aborted), (7, ())]
 
 
 def test_an_isolation_level_that_is_none_is_answered_and_the_connection_stays(kafka: KafkaWire, topic: str) -> None:

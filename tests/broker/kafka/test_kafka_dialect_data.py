@@ -278,16 +278,6 @@ def test_list_offsets_refuses_a_partition_that_is_named_twice(kafka: KafkaWire, 
     assert {each.error_code for each in answer.topics[0].partitions} == {ErrorCode.INVALID_REQUEST}
 
 
-def test_there_are_no_fetch_sessions(kafka: KafkaWire, batch: Batch) -> None:
-    topic_id = kafka.topic_id("sessions")
-    for version in range(7, 19):
-        kafka.send(fetch_request(version, "sessions", 0, topic_id, session_epoch=0))
-        answer = kafka.receive("fetch", version)
-        assert (answer.error_code, answer.session_id) == (0, 0)
-        kafka.send(fetch_request(version, "sessions", 0, topic_id, session_epoch=1))
-        assert kafka.receive("fetch", version).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
-
-
 def test_list_offsets_of_every_version_and_every_special_timestamp(kafka: KafkaWire, batch: Batch) -> None:
     kafka.topic_id("offsets")
     for stamp in (1_700_000_000_500, 1_700_000_000_900, 1_700_000_000_100):

@@ -138,7 +138,7 @@ def test_more_topics_in_one_request_than_a_broker_can_have_close_its_connection(
     with KafkaWire(daemon.host, daemon.port, new_host()) as client:
         client.send(metadata_request(4, *[""] * 60_000))
         assert client.is_closed_by_broker()
-    assert "more than 50000 array items in one request" in daemon.log
+    assert "more than 50000 array items in one message" in daemon.log
 
 
 def test_a_topic_that_is_named_many_times_is_answered_once(daemon: Daemon) -> None:

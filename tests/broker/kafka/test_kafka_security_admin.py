@@ -21,6 +21,7 @@ from barnabas.protocol.messages.security.acls import (
     CreateAclsRequest,
     DeleteAclsRequest,
     DescribeAclsRequest,
+    DescribeAclsResponse,
 )
 from barnabas.protocol.messages.security.resources import CLUSTER_NAME, Operation, Permission, ResourceType
 from barnabas.protocol.messages.topics.topics import NewTopic
@@ -62,6 +63,12 @@ def session(*allowed: Operation, authorizer: bool = True) -> Any:
     return SimpleNamespace(access=Access(*allowed) if authorizer else None, principal=ANONYMOUS)
 
 
+def described(changes: Any, admin: Any, request: DescribeAclsRequest) -> list[Acl]:
+    response = DescribeAclsHandler(changes)(admin, request)
+    assert isinstance(response, DescribeAclsResponse)
+    return response.acls
+
+
 def test_acls_are_created_described_and_deleted() -> None:
     changes = cast(Any, Changes())
     admin, probe = session(Operation.ALTER, Operation.DESCRIBE), cast(Any, None)
@@ -69,11 +76,11 @@ def test_acls_are_created_described_and_deleted() -> None:
     created = asyncio.run(CreateAclsHandler(changes, probe)(admin, CreateAclsRequest([ACL, other])))
     assert [each.error for each in created.results] == [ErrorCode.NONE] * 2
     everything = DescribeAclsRequest(AclFilter())
-    assert DescribeAclsHandler(changes)(admin, everything).acls == [ACL, other]
+    assert described(changes, admin, everything) == [ACL, other]
     filters = [AclFilter(resource_name="orders")]
     deleted = asyncio.run(DeleteAclsHandler(changes, probe)(admin, DeleteAclsRequest(filters)))
     assert deleted.results[0].deleted == [ACL]
-    assert DescribeAclsHandler(changes)(admin, everything).acls == [other]
+    assert described(changes, admin, everything) == [other]
 
 
 BAD_FILTER = AclFilter(operation=0)

@@ -21,7 +21,12 @@ from barnabas.protocol.messages.cluster.configs import (
     AlterConfigsResource,
     ConfigResource,
 )
-from barnabas.protocol.metadata.records import ConfigRecord, MetadataRecord, TopicRecord
+from barnabas.protocol.metadata.records import (
+    ConfigRecord,
+    FeatureLevelRecord,
+    MetadataRecord,
+    TopicRecord,
+)
 
 STORED: list[MetadataRecord] = [
     TopicRecord("orders", bytes([1] * 16)),
@@ -170,3 +175,40 @@ def test_replacing_deletes_properties_that_are_not_set_again(
         *(ConfigRecord(2, "orders", name, None) for name in sorted(image.topic_configs("orders"))),
     ]
     assert plan.results[0].error is ErrorCode.NONE
+
+
+@pytest.mark.parametrize(
+    ("name", "operations", "replace", "message"),
+    [
+        ("", [deleted("min.insync.replicas")], False, "Cluster-level min.insync.replicas cannot be removed"),
+        ("", [], True, "Cluster-level min.insync.replicas cannot be removed"),
+        ("1", [set_to("min.insync.replicas", "1")], False, "Broker-level min.insync.replicas cannot be altered"),
+        ("1", [deleted("min.insync.replicas")], False, "Broker-level min.insync.replicas cannot be altered"),
+        ("", [set_to("min.insync.replicas", "1")], True, None),
+        ("1", [], True, None),
+    ],
+)
+@pytest.mark.parametrize("elr", [0, 1])
+def test_with_eligible_leader_replicas_the_minimum_of_the_cluster_stays(
+    image_of: Callable[[list[MetadataRecord]], MetadataImage],
+    configuration: Callable[..., BrokerConfig],
+    name: str,
+    operations: list[AlterConfigOp],
+    replace: bool,
+    message: str | None,
+    elr: int,
+) -> None:
+    image = image_of(
+        [
+            FeatureLevelRecord("eligible.leader.replicas.version", elr),
+            ConfigRecord(BROKER_RESOURCE, "", "min.insync.replicas", "1"),
+        ]
+    )
+    resource = AlterConfigsResource(ConfigResource(BROKER_RESOURCE, name), operations)
+    plan = plan_alter_configs(image, [resource], config=configuration(), node_id=1, replace=replace)
+    if message is None or not elr:
+        assert plan.results[0].error is ErrorCode.NONE
+    else:
+        assert plan.results[0].error is ErrorCode.INVALID_CONFIG
+        assert plan.results[0].message == f"{message} while ELR is enabled."
+        assert not plan.records

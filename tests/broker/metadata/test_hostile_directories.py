@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import shutil
@@ -502,4 +503,5 @@ def test_serve_accepts_ignore_security(tmp_path: Path, monkeypatch: pytest.Monke
     for words in ([], ["--ignore-security"]):
         result = CliRunner().invoke(main, ["serve", "--set", f"log.dirs={tmp_path}", *words])
         assert result.exit_code == 0, result.output
+        assert gc.isenabled()  # off only while a start imports modules and loads logs
     assert [config.get_bool("ignore.security") for config in taken] == [False, True]

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from benchmarks.dialect import NativeDialect
-from benchmarks.records import build_batch
+from benchmarks.requests.dialect import NativeDialect
+from benchmarks.requests.records import build_batch
 from tests.support.daemon import Daemon, start_daemon
 
 DIALECT = NativeDialect()

@@ -9,14 +9,15 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.network.connection import KEEP_BUFFER_BYTES, RECEIVE_BUFFER_BYTES, Connection
+from barnabas.broker.network.connection import Connection
 from barnabas.broker.network.deferred import Deferred
+from barnabas.broker.network.receive_buffer import KEEP_BUFFER_BYTES, RECEIVE_BUFFER_BYTES
 from barnabas.broker.network.response_frame import ResponseFrame
 from tests.support.piped_connection import framed, harness_of
 
 
 def buffer_bytes(connection: Connection) -> int:
-    return len(connection._view)
+    return len(connection._buffer.view)
 
 
 def test_a_full_buffer_behind_a_request_that_waits_pauses_reading_until_it_is_answered() -> None:
@@ -73,7 +74,7 @@ def test_a_late_answer_to_a_client_that_has_gone_is_dropped() -> None:
 def test_the_end_of_a_connection_releases_its_buffer_without_the_garbage_collector() -> None:
     harness = harness_of(lambda frame: None)
     harness.feed(framed(bytes(1 << 20))[:-1])
-    buffer = weakref.ref(harness.connection._buffer)
+    buffer = weakref.ref(harness.connection._buffer.mapping)
     assert buffer() is not None
     harness.pipe.closing = True
     harness.connection.connection_lost(None)

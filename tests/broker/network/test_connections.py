@@ -23,7 +23,7 @@ from barnabas.protocol.messages.cluster.configs import (
 from barnabas.protocol.messages.topics.metadata import MetadataRequest
 from barnabas.protocol.native import codec
 from tests.broker.conftest import Batch
-from tests.support.daemon import Daemon, start_daemon
+from tests.support.daemon import Daemon, start_daemon, start_fresh_daemon
 from tests.support.wire import WireClient, fetch_request, produce_request
 
 MIB = 1 << 20
@@ -122,7 +122,7 @@ def test_a_slow_writer_that_still_writes_is_not_idle(tmp_path: Path, batch: Batc
 
 
 def test_a_client_that_never_reads_is_cut_off_as_idle_and_costs_no_memory(tmp_path: Path, batch: Batch) -> None:
-    with start_daemon(tmp_path, "connections.max.idle.ms=1500") as daemon:
+    with start_fresh_daemon(tmp_path, "connections.max.idle.ms=1500") as daemon:
         with WireClient(daemon.host, daemon.port) as client:
             client.create_topic("t")
             for _ in range(20):

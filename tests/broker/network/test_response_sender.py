@@ -22,7 +22,7 @@ from barnabas.broker.probes import ConnectionProbe
 from barnabas.broker.storage.files.file_records import FileSlice
 from barnabas.broker.storage.files.open_files import FileHandle
 
-TIMEOUT_S = 10
+TIMEOUT_S = 30
 CONTENT = bytes(range(251)) * 40_000
 """10 MB: more than a socket buffer holds."""
 

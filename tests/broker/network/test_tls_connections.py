@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
 import socket
 import ssl
 from collections.abc import Awaitable, Callable
@@ -18,15 +20,16 @@ from barnabas.broker.network.acceptor import Acceptor
 from barnabas.broker.network.connection import Connection
 from barnabas.broker.network.connection_quotas import ConnectionQuotas
 from barnabas.broker.network.connection_registry import TURN_SECONDS, ConnectionRegistry
+from barnabas.broker.network.receive_memory import ReceiveMemory
 from barnabas.broker.network.response_frame import ResponseFrame
 from barnabas.broker.network.session import Session
 from barnabas.broker.network.tls_connections import TlsConnections
 from barnabas.broker.probes import BrokerProbes
 from barnabas.broker.quotas.connection_rates import ConnectionRates
-from barnabas.broker.repeated_warnings import RepeatedWarnings
+from barnabas.broker.repeated_warnings import LINES, RepeatedWarnings
 from barnabas.broker.security.sasl.failure_log import FailureLog
-from barnabas.config.listener_properties import ListenerProperties
 from barnabas.config.listeners import Listener
+from barnabas.config.security.listener_properties import ListenerProperties
 from barnabas.transport.contexts import server_context
 from barnabas.transport.handshakes import HandshakeThreads
 from barnabas.transport.settings import MappingProperties, TlsSettings
@@ -89,13 +92,14 @@ class Served:
         quotas = cast("ConnectionQuotas", self.quotas)
         registry = SimpleNamespace(
             loop=loop,
-            dispatcher=SimpleNamespace(serve=self._serve),
+            dispatcher=SimpleNamespace(serve=self._serve, frames=None),
             blocking_io=self.executor,
             probe=self.probes.connections,
             max_frame_bytes=1 << 20,
             turn_seconds=TURN_SECONDS,
             bind_access=lambda session: None,
-            warnings=RepeatedWarnings(loop),
+            warnings=(warnings := RepeatedWarnings(loop)),
+            memory=ReceiveMemory(64 << 20, loop, self.probes.connections, warnings),
             opened=lambda connection: None,
             closed=lambda connection: quotas.closed(connection.session.listener.name, connection.session.host),
         )
@@ -197,6 +201,32 @@ def test_a_certificate_that_no_rule_maps_is_refused(
 
     play(scenario)
     assert "no rule of ssl.principal.mapping.rules applies to the certificate" in caplog.text
+
+
+def test_connections_that_break_after_the_handshake_have_few_lines(
+    authority: trustme.CA, server_certificate: trustme.LeafCert, caplog: pytest.LogCaptureFixture
+) -> None:
+    breaks = 3 * LINES
+
+    def break_one(port: int) -> None:
+        with socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S) as raw:
+            with trusting(authority).wrap_socket(raw, server_hostname="127.0.0.1") as client:
+                client.sendall(FRAME)
+                client.makefile("r").readline()
+                with socket.socket(fileno=os.dup(client.fileno())) as beneath:
+                    beneath.sendall(b"\x17\x03\x03\x00\x20" + bytes(32))
+
+    async def scenario() -> None:
+        served = Served(server_certificate, authority)
+        for _ in range(breaks):
+            await asyncio.to_thread(break_one, served.port)
+        await until(lambda: not served.quotas.open)
+        assert served.probes.tls.completed == {"SSL": breaks}
+        served.close()
+
+    with caplog.at_level(logging.INFO):
+        play(scenario)
+    assert sum("TLS of 127.0.0.1 broke" in each for each in caplog.messages) == LINES
 
 
 def test_the_oldest_unfinished_handshake_gives_way_to_the_newest(

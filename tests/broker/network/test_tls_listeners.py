@@ -197,7 +197,7 @@ def test_unfinished_handshakes_end_at_the_timeout_and_are_counted(
         for peer in peers:
             with peer:
                 assert peer.recv(1) == b""
-        assert "the handshake was not complete after 0.2 s" in daemon.log
+        assert "TLS handshake failed, host=127.0.0.1 listener=SSL: not complete after 0.2 s" in daemon.log
         # Their places are free again: three at a time, twice.
         for _ in range(2):
             with ExitStack() as clients:

@@ -109,7 +109,7 @@ def test_names_of_hosts_are_resolved_beside_the_loop(limits: Rates, monkeypatch:
         while not limits.rates._bounds:
             await asyncio.sleep(0.001)
 
-    limits.loop.run_until_complete(asyncio.wait_for(settle(), 10))
+    limits.loop.run_until_complete(asyncio.wait_for(settle(), 30))
     assert [limits.rates.wait_of_address(host) for host in ("10.0.0.1", "10.0.0.1", "10.0.0.3")] == [0.0, 1.0, 0.0]
 
 

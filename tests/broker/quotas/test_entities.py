@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from barnabas.broker.metadata.security.image import quota_entity
-from barnabas.broker.quotas.entities import QuotaKind, QuotaTable, Sharing
+from barnabas.broker.quotas.entities import CLIENT_ID_CHARACTERS_MAX, QuotaKind, QuotaTable, Sharing
 
 ORDER: list[tuple[list[tuple[str, str | None]], Sharing]] = [
     ([("user", "alice"), ("client-id", "app")], Sharing("alice", "app")),
@@ -47,3 +47,19 @@ def test_an_empty_client_id_has_only_quotas_of_users() -> None:
     assert QuotaTable(QuotaKind.PRODUCE, quotas).find("alice", "") == (Sharing("alice", ""), 2.0)
     without_users = {quota_entity([("client-id", None)]): {"producer_byte_rate": 1.0}}
     assert QuotaTable(QuotaKind.PRODUCE, without_users).find("alice", "") is None
+
+
+def test_long_client_ids_share_a_quota_by_a_digest() -> None:
+    table = QuotaTable(QuotaKind.PRODUCE, {quota_entity([("client-id", None)]): {QuotaKind.PRODUCE: 5.0}})
+
+    def sharing(client_id: str) -> Sharing:
+        found = table.find("alice", client_id)
+        assert found is not None
+        return found[0]
+
+    exact = "x" * CLIENT_ID_CHARACTERS_MAX
+    assert sharing(exact) == Sharing("", exact)
+    first, second = sharing(exact + "1"), sharing(exact + "2")
+    assert first != second
+    assert first == sharing(exact + "1")
+    assert {len(first.client_id), len(second.client_id)} == {64}

@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 
+from barnabas.broker.quotas import rate as rate_module
 from barnabas.broker.quotas.rate import FOREVER_MS, Rate, WindowSizes
+from barnabas.broker.quotas.tally import PythonTally, Tally
 from barnabas.broker.quotas.token_bucket import TokenBucket
 
 BOUND = 1000
@@ -23,6 +25,12 @@ RECORDED = json.loads((Path(__file__).parent / "kafka_rates.json").read_text())
 ROWS_BY_WINDOWS = [
     (WindowSizes(*sizes), list(rows)) for sizes, rows in groupby(RECORDED["rate"], key=lambda row: (row[0], row[1]))
 ]
+
+
+@pytest.fixture(autouse=True, params=[PythonTally] if Tally is PythonTally else [Tally, PythonTally])
+def _tally(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run each test with the compiled tally, if it was built, and with its Python twin."""
+    monkeypatch.setattr(rate_module, "Tally", request.param)
 
 
 @pytest.mark.parametrize(("windows", "rows"), ROWS_BY_WINDOWS, ids=["11x1", "3x2", "1x1"])
@@ -59,6 +67,16 @@ def test_a_client_that_waits_for_its_throttle_time_is_at_its_bound() -> None:
     small.record(10_500, 0)
     wait_ms = small.throttle_ms(BOUND, 0)
     assert small.throttle_ms(BOUND, wait_ms) == 0 < small.throttle_ms(BOUND, wait_ms - 1)
+
+
+def test_the_samples_of_a_rate_survive_reading_them() -> None:
+    rate = Rate(WindowSizes(3, 1))
+    for now_ms, value in ((0, 1), (500, 2), (1000, 4), (2100, 8)):
+        rate.record(value, now_ms)
+        assert rate.samples() == rate.samples()
+    assert rate.samples() == [(0, 500, 3.0), (1000, 1000, 4.0), (2100, 2100, 8.0)]
+    rate.per_second(3600)  # the first sample expires
+    assert rate.samples() == [(3600, 3600, 0.0), (1000, 1000, 4.0), (2100, 2100, 8.0)]
 
 
 def test_a_rate_is_idle_once_no_sample_counts() -> None:

@@ -75,9 +75,6 @@ class ProduceStub:
     def __call__(self, session: Any, request: ProduceRequest) -> Any:
         return self.broker.outcome(session, request) if request.acks else None
 
-    def serve_repeated(self, session: Any, request: ProduceRequest, records: memoryview) -> Any:
-        return self.broker.outcome(session, request)
-
 
 def stored() -> ProduceResponse:
     return ProduceResponse([ProduceTopicResult("t", [ProducePartitionResult(0)])])

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from barnabas.broker.repeated_warnings import LINES
 from barnabas.protocol.errors import ErrorCode
 from tests.support.daemon import Daemon, start_daemon
 from tests.support.groups.committed import create_topic
@@ -113,6 +114,20 @@ def test_the_metrics_count_transactions_by_their_end(daemon: Daemon, kafka: Kafk
     assert producer.end(is_commit=True) == ErrorCode.PRODUCER_FENCED
     assert [now - then for now, then in zip(counted(), before, strict=True)] == [0, 1, 1, 1, 0, 1]
     assert "a producer is refused, transactional.id=counted: PRODUCER_FENCED" in daemon.log
+
+
+def test_refused_producers_have_few_lines_in_the_log(daemon: Daemon, kafka: KafkaWire) -> None:
+    def end(transactional_id: str) -> int:
+        values = {"transactional_id": transactional_id, "producer_id": 7, "producer_epoch": 0, "committed": True}
+        return int(kafka.call("end_txn", 3, **values).error_code)
+
+    for _ in range(3):
+        assert end("repeats") == ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    for number in range(5 * LINES):
+        assert end(f"made-up-{number}") == ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    lines = [line for line in daemon.log.splitlines() if "INVALID_PRODUCER_ID_MAPPING" in line]
+    assert len([line for line in lines if "transactional.id=repeats:" in line]) == 1
+    assert len(lines) == LINES
 
 
 def test_errors_of_transactional_requests_are_counted(daemon: Daemon, kafka: KafkaWire) -> None:

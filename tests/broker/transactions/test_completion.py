@@ -11,7 +11,8 @@ from typing import Any, cast
 import pytest
 
 from barnabas.broker.network.deferred import Deferred
-from barnabas.broker.transactions.metadata import LAST_CLIENT_EPOCH
+from barnabas.broker.transactions.markers import EndMarkers
+from barnabas.broker.transactions.metadata import LAST_CLIENT_EPOCH, Partitions, TransactionMetadata
 from barnabas.broker.transactions.state import TransactionState
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.data.init_producer_id import InitProducerIdRequest
@@ -127,6 +128,74 @@ def test_a_completed_state_that_cannot_be_written_is_tried_again_without_a_secon
     host.loop.pass_time(1_100)
     assert state_of(host) is TransactionState.COMPLETE_COMMIT
     assert [markers(host, place) for place in (ONE, OTHER)] == [1, 1]
+
+
+def test_a_bug_in_one_partition_delays_only_its_own_marker(new_host: NewHost, caplog: pytest.LogCaptureFixture) -> None:
+    host = new_host()
+    producer = initialized(host)
+    assert added(host, producer) is ErrorCode.NONE
+    host.partitions.all[ONE].has_bug = True
+    assert committed(host, producer) is ErrorCode.NONE
+    assert [markers(host, place) for place in (ONE, OTHER)] == [0, 1]
+    assert "a bug while writing the end marker of id to t-0" in caplog.text
+    host.partitions.all[ONE].has_bug = False
+    host.loop.pass_time(1_100)
+    assert state_of(host) is TransactionState.COMPLETE_COMMIT
+    assert [markers(host, place) for place in (ONE, OTHER)] == [1, 1]
+
+
+@pytest.mark.parametrize("step", ["markers", "completed state"])
+def test_a_transaction_whose_completion_meets_a_bug_is_tried_again(
+    new_host: NewHost, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, step: str
+) -> None:
+    host = new_host()
+    producer = initialized(host)
+    assert added(host, producer) is ErrorCode.NONE
+
+    def fail(*_: object) -> None:
+        raise ValueError("a bug")
+
+    with monkeypatch.context() as patched:
+        if step == "markers":
+            patched.setattr(host.coordinator.markers, "write", fail)
+        else:
+            patched.setattr("barnabas.broker.transactions.outcomes.complete", fail)
+        assert committed(host, producer) is ErrorCode.NONE
+        host.loop.pass_time(1_100)
+        assert state_of(host) is TransactionState.PREPARE_COMMIT
+    assert caplog.text.count("a bug while completing a transaction of id") == 2
+    host.loop.pass_time(2_100)
+    assert state_of(host) is TransactionState.COMPLETE_COMMIT
+    assert [markers(host, place) for place in (ONE, OTHER)] == [1, 1]
+
+
+def test_a_bug_in_one_transaction_that_a_start_finds_does_not_stop_the_others(
+    new_host: NewHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = new_host()
+    ids = ["id", "id2"]
+    for each in ids:
+        producer = initialized(host, each)
+        assert added(host, producer, each) is ErrorCode.NONE
+        host.partitions.all[OTHER].is_full = True
+        assert host.end(EndTxnRequest(each, *producer, is_commit=True, bumps_epoch=True)) is not None
+        host.partitions.all[OTHER].is_full = False
+    real = EndMarkers.unwritten
+    found: list[str] = []
+
+    def fail_at_first(self: EndMarkers, metadata: TransactionMetadata) -> list[Place]:
+        found.append(metadata.transactional_id)
+        if len(found) == 1:
+            raise ValueError("a bug")
+        return real(self, metadata)
+
+    monkeypatch.setattr(EndMarkers, "unwritten", fail_at_first)
+    host.restart()
+    assert state_of(host, found[0]) is TransactionState.PREPARE_COMMIT
+    assert state_of(host, found[1]) is TransactionState.COMPLETE_COMMIT
+    host.loop.pass_time(1_100)
+    assert state_of(host, found[0]) is TransactionState.COMPLETE_COMMIT
+    assert [markers(host, place) for place in (ONE, OTHER)] == [2, 2]
 
 
 def test_a_decision_that_cannot_be_written_is_refused_and_changes_nothing(new_host: NewHost) -> None:
@@ -246,7 +315,7 @@ def test_an_abort_that_waits_for_a_producer_id_does_not_abort_the_next_transacti
     producer = initialized(host)
     log = host.coordinator.log
     first = log.states["id"]._replace(
-        state=TransactionState.ONGOING, producer_epoch=LAST_CLIENT_EPOCH, partitions={ONE: None}, start_ms=1
+        state=TransactionState.ONGOING, producer_epoch=LAST_CLIENT_EPOCH, partitions=Partitions([ONE]), start_ms=1
     )
     log.append(first)
     waiting: list[Callable[[int], None]] = []

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from barnabas.protocol.records.batch import iter_batches
-from tests.support.daemon import REPOSITORY, start_daemon
+from tests.support.daemon import start_daemon, with_fault
 from tests.support.groups.committed import create_topic
 from tests.support.kafka.kafka_wire import KafkaWire
 from tests.support.kafka.wire_producer import WireProducer
@@ -38,10 +37,8 @@ STATE, DATA = "__transaction_state-0", "t-0"
 def test_a_marker_follows_the_synced_decision_and_the_completed_state_the_synced_marker(
     tmp_path: Path, broken: str, code: int, markers: int, states: Sequence[str]
 ) -> None:
-    flag, folder = tmp_path / "broken", tmp_path / "fault"
-    folder.mkdir()
-    (folder / "sitecustomize.py").write_text(FAILING_SYNCS.format(flag=str(flag), partition=broken))
-    environ = {**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{REPOSITORY}"}
+    flag = tmp_path / "broken"
+    environ = with_fault(tmp_path, FAILING_SYNCS.format(flag=str(flag), partition=broken))
     settings = (
         "log.flush.interval.messages=1",
         "transaction.state.log.num.partitions=1",

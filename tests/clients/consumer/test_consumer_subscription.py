@@ -30,6 +30,7 @@ from barnabas import (
 )
 from tests.clients.waiting import until
 from tests.support.daemon import Daemon, start_daemon
+from tests.support.groups.admin_offsets import committed, until_committed
 
 PARTITIONS = 4
 LONG_MS = 600_000
@@ -128,11 +129,6 @@ async def produce(daemon: Daemon, topic: str, values: range) -> None:
 
 def numbers(values: range) -> set[bytes]:
     return {b"%d" % number for number in values}
-
-
-async def committed(daemon: Daemon, group: str) -> dict[int, int]:
-    async with Admin(AdminConfig(bootstrap=daemon.bootstrap)) as admin:
-        return {each.partition: at.offset for each, at in (await admin.group_offsets(group)).items()}
 
 
 async def state(daemon: Daemon, group: str) -> str:
@@ -387,7 +383,10 @@ async def test_a_member_without_a_common_assignor_is_refused(daemon: Daemon, top
 async def test_members_live_through_a_restart_and_a_kill_of_the_broker(tmp_path: Path) -> None:
     with start_daemon(tmp_path) as own:
         own.create_topic("t", partitions=PARTITIONS)
-        async with reader(own, "t", auto_commit_interval_ms=10) as first, reader(own, "t") as second:
+        async with (
+            reader(own, "t", auto_commit_interval_ms=10) as first,
+            reader(own, "t", auto_commit_interval_ms=10) as second,
+        ):
             await until(lambda: len(first.events.owned) == len(second.events.owned) == 2)
             await produce(own, "t", range(40))
             await until(lambda: set(first.values + second.values) == numbers(range(40)))
@@ -395,7 +394,7 @@ async def test_members_live_through_a_restart_and_a_kill_of_the_broker(tmp_path:
                 await asyncio.to_thread(own.restart, clean=clean)
             await produce(own, "t", range(40, 80))
             await until(lambda: set(first.values + second.values) == numbers(range(80)))
-        assert sum((await committed(own, "t")).values()) == 80
+            await until_committed(own, "t", 80)
 
 
 async def test_close_ends_a_waiting_read_and_leaves_the_group(daemon: Daemon, topic: str) -> None:

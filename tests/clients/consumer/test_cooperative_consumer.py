@@ -15,8 +15,6 @@ from typing import Any
 import pytest
 
 from barnabas import (
-    Admin,
-    AdminConfig,
     Consumer,
     ConsumerConfig,
     ErrorCode,
@@ -31,6 +29,7 @@ from barnabas.clients.membership.group_leader import GroupLeader
 from barnabas.protocol.messages.groups.join_group import JoinGroupResponse
 from tests.clients.waiting import turns, until
 from tests.support.daemon import Daemon, start_daemon
+from tests.support.groups.admin_offsets import committed, until_committed
 
 PARTITIONS = 4
 LONG_MS = 600_000
@@ -153,11 +152,6 @@ async def produce(daemon: Daemon, topic: str, values: range) -> None:
 
 def numbers(values: range) -> list[bytes]:
     return [b"%d" % number for number in values]
-
-
-async def committed(daemon: Daemon, group: str) -> dict[int, int]:
-    async with Admin(AdminConfig(bootstrap=daemon.bootstrap)) as admin:
-        return {each.partition: at.offset for each, at in (await admin.group_offsets(group)).items()}
 
 
 async def test_only_partitions_that_move_are_revoked_and_reported_to_listeners(daemon: Daemon, topic: str) -> None:
@@ -298,7 +292,7 @@ async def test_a_kill_of_the_broker_between_revocation_and_rejoin_loses_nothing(
                 await until(lambda: shared(first, second))
                 await produce(own, "t", range(20, 60))
                 await until(lambda: {*first.values, *second.values} == {*numbers(range(60))})
-        assert sum((await committed(own, "t")).values()) == 60
+                await until_committed(own, "t", 60)
 
 
 async def test_unsubscribed_topics_are_given_up_and_the_others_kept(daemon: Daemon, topic: str) -> None:

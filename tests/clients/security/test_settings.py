@@ -11,7 +11,7 @@ import pytest
 from barnabas import ProducerConfig
 from barnabas.clients.errors import ClientConfigError
 from barnabas.clients.security.settings import OAuthClient, Password, SecuritySettings
-from barnabas.config.secret import Secret
+from barnabas.config.security.secret import Secret
 
 SCRAM = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="alice" password="canary";'
 PLAIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="alice" password="canary";'
@@ -139,6 +139,19 @@ def test_faults_name_the_property_and_show_no_secret(properties: dict[str, str],
     assert "canary" not in str(caught.value)
 
 
+def test_settings_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "client.properties"
+    continued = PLAIN.replace(" username", " \\\n  username")
+    path.write_text(
+        f"bootstrap.servers=b:1\nsecurity.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config={continued}\n"
+    )
+    settings = SecuritySettings.from_file(path)
+    assert (settings.protocol, settings.login) == ("SASL_PLAINTEXT", Password("alice", Secret("canary")))
+    path.write_text("security.protocol=PLAINTEXT\nsasl.mechanism=\\uZZZZ\n")
+    with pytest.raises(ClientConfigError, match=r"client\.properties, line 2: "):
+        SecuritySettings.from_file(path)
+
+
 def test_settings_travel_to_workers_and_show_no_secret() -> None:
     settings = read(security_protocol="SASL_PLAINTEXT", sasl_mechanism="PLAIN", sasl_jaas_config=PLAIN)
     config = ProducerConfig(security=settings)
@@ -150,3 +163,22 @@ def test_a_config_takes_settings_only() -> None:
     anything: Any = {"security.protocol": "SSL"}
     with pytest.raises(ClientConfigError, match="security must be SecuritySettings, not dict"):
         ProducerConfig(security=anything)
+
+
+def test_a_password_comes_from_a_config_provider(tmp_path: Path) -> None:
+    secrets = tmp_path / "secrets.properties"
+    secrets.write_text('password=pen"cil\n')
+    path = tmp_path / "client.properties"
+    path.write_text(
+        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=SCRAM-SHA-512\n"
+        "sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required "
+        f'username="alice" password="${{file:{secrets}:password}}";\n'
+        "config.providers=file\n"
+        "config.providers.file.class=org.apache.kafka.common.config.provider.FileConfigProvider\n"
+    )
+    login = SecuritySettings.from_file(path).login
+    assert isinstance(login, Password)
+    assert login.password.reveal() == 'pen"cil'
+    secrets.write_text("other=1\n")
+    with pytest.raises(ClientConfigError, match=r"sasl\.jaas\.config in .*client\.properties: .* has no value"):
+        SecuritySettings.from_file(path)

@@ -77,6 +77,13 @@ def test_variables_name_the_file_or_the_properties(daemon: Daemon, config: Path)
     assert refused.exit_code == 1
     assert "refuses the PLAIN login: Authentication failed: Invalid username or password" in refused.stderr
     assert "canary" not in refused.stderr
+    misspelled = run(daemon, "topic", "list", env={**variables, "BARNABAS_SASL_PASWORD": "canary"})
+    assert misspelled.exit_code == 2
+    assert "BARNABAS_SASL_PASWORD in the environment: clients have no such property" in misspelled.stderr
+    assert "did you mean BARNABAS_SASL_PASSWORD?" in misspelled.stderr
+    assert "canary" not in misspelled.stderr
+    of_others = {"BARNABAS_SSL_CLIENT_AUTH": "none", "BARNABAS_SSL_PORT_9092_TCP": "tcp://10.0.0.1:9092"}
+    assert run(daemon, "topic", "list", env={**variables, **of_others}).exit_code == 0
 
 
 @pytest.mark.parametrize(

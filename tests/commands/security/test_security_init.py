@@ -7,13 +7,11 @@ import stat
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from barnabas.commands.main import main
 from barnabas.config import load
-from barnabas.config.jaas import parse_jaas
-from barnabas.config.properties_file import parse_properties
+from barnabas.config.security.jaas import parse_jaas
 from barnabas.protocol.sasl.scram_keys import SCRAM_SHA_512, keys_of_password
+from tests.support.development import entries, init
 from tests.support.storage.metadata_store import opened
 
 FILES = {
@@ -26,15 +24,6 @@ FILES = {
     "server.properties",
 }
 PASSWORD = 'with "quotes" \\ and = signs'
-
-
-def init(directory: Path, *options: str) -> tuple[int, str]:
-    result = CliRunner().invoke(main, ["security", "init", str(directory), *options])
-    return result.exit_code, result.output
-
-
-def entries(path: Path) -> dict[str, str]:
-    return {entry.key: entry.value for entry in parse_properties(path.read_text())}
 
 
 @pytest.fixture(scope="module")

@@ -11,17 +11,11 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from barnabas.config.jaas import parse_jaas
-from tests.commands.security.test_security_init import entries, init
+from barnabas.config.security.jaas import parse_jaas
 from tests.support.daemon import Daemon
+from tests.support.development import created, entries
 
-
-@pytest.fixture(scope="module")
-def created(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("development") / "secure"
-    code, output = init(directory, "--host", "127.0.0.1")
-    assert code == 0, output
-    return directory
+__all__ = ["created"]  # a fixture
 
 
 @pytest.fixture(scope="module")

@@ -34,6 +34,12 @@ def kcat() -> list[str]:
     return [sys.executable, "-m", "tests.interop.clients.python.kcat"]
 
 
+def kcat_secure() -> list[str]:
+    """Return the command of the Python program that runs kcat with a login."""
+    _need("kcat", "kcat")
+    return [sys.executable, "-m", "tests.interop.clients.python.kcat_secure"]
+
+
 def kcat_member() -> list[str]:
     """Return the command of a group member on kcat."""
     _need("kcat", "kcat")

@@ -72,19 +72,29 @@ class Development:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._authority = trustme.CA()
-        self._signing_key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        self.signing_key = self.new_signing_key()
         self.ca = str(write_private(directory / "ca.pem", authority_pem(self._authority)))
         self._broker = self._certificate("broker")
         self._client = self._certificate("carol")
         self.expired_certificate = self._certificate("expired", not_after=datetime.now(UTC) - _DAY)
         self._other_host = self._certificate("elsewhere", host="broker.example")
-        public = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(self._signing_key.public_key()))
+        public = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(self.signing_key.public_key()))
         key_set = {"keys": [{**public, "kid": "test", "alg": "RS256", "use": "sig"}]}
         self._jwks = write_private(directory / "jwks.json", json.dumps(key_set))
 
-    def properties(self, *, with_tokens: bool) -> dict[str, str]:
-        """Return the properties of security, without OAUTHBEARER and its JWKS file unless `with_tokens`."""
-        mechanisms = "PLAIN,SCRAM-SHA-512" + (",OAUTHBEARER" if with_tokens else "")
+    @staticmethod
+    def new_signing_key() -> rsa.RSAPrivateKey:
+        """Return a key for tokens."""
+        return rsa.generate_private_key(public_exponent=65537, key_size=2048)
+
+    @property
+    def jwks_url(self) -> str:
+        """The address of the key set."""
+        return self._jwks.as_uri()
+
+    def properties(self) -> dict[str, str]:
+        """Return the properties of security."""
+        mechanisms = "PLAIN,SCRAM-SHA-512,OAUTHBEARER"
         properties = {
             "ssl.keystore.type": "PEM",
             "ssl.keystore.location": self._broker,
@@ -110,18 +120,17 @@ class Development:
         properties["listener.name.secure.scram-sha-512.sasl.jaas.config"] = (
             f"{_MODULES}.scram.ScramLoginModule required;"
         )
-        if with_tokens:
-            properties |= {
-                "listener.name.secure.oauthbearer.sasl.jaas.config": (
-                    f"{_MODULES}.oauthbearer.OAuthBearerLoginModule required;"
-                ),
-                "listener.name.secure.oauthbearer.sasl.server.callback.handler.class": (
-                    f"{_MODULES}.oauthbearer.OAuthBearerValidatorCallbackHandler"
-                ),
-                "sasl.oauthbearer.jwks.endpoint.url": self._jwks.as_uri(),
-                "sasl.oauthbearer.expected.issuer": "https://idp.example",
-                "sasl.oauthbearer.expected.audience": "kafka",
-            }
+        properties |= {
+            "listener.name.secure.oauthbearer.sasl.jaas.config": (
+                f"{_MODULES}.oauthbearer.OAuthBearerLoginModule required;"
+            ),
+            "listener.name.secure.oauthbearer.sasl.server.callback.handler.class": (
+                f"{_MODULES}.oauthbearer.OAuthBearerValidatorCallbackHandler"
+            ),
+            "sasl.oauthbearer.jwks.endpoint.url": self.jwks_url,
+            "sasl.oauthbearer.expected.issuer": "https://idp.example",
+            "sasl.oauthbearer.expected.audience": "kafka",
+        }
         return properties
 
     def plain(self) -> Login:
@@ -140,7 +149,7 @@ class Development:
         """Return dave's login by a signed token."""
         expires_at = int(time.time()) + expires_in_s
         claims = {"sub": "dave", "iss": "https://idp.example", "aud": "kafka", "iat": expires_at - 1200}
-        token = jwt.encode({**claims, "exp": expires_at}, self._signing_key, "RS256", headers={"kid": "test"})
+        token = jwt.encode({**claims, "exp": expires_at}, self.signing_key, "RS256", headers={"kid": "test"})
         return Login(self.ca, mechanism="OAUTHBEARER", token=token)
 
     def _certificate(self, name: str, *, host: str = "127.0.0.1", not_after: datetime | None = None) -> str:
@@ -232,7 +241,7 @@ class SecureBroker:
 def secure_barnabas(development: Development, directory: Path) -> Iterator[SecureBroker]:
     """Run a daemon with all mechanisms."""
     properties = {
-        **development.properties(with_tokens=True),
+        **development.properties(),
         "listeners": ",".join(f"{name}://127.0.0.1:0" for name in PROTOCOLS),
         "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in PROTOCOLS.items()),
     }
@@ -243,10 +252,11 @@ def secure_barnabas(development: Development, directory: Path) -> Iterator[Secur
 
 @contextmanager
 def secure_kafka(development: Development, directory: Path) -> Iterator[SecureBroker]:
-    """Run Apache Kafka with the same files, without OAUTHBEARER, whose key set needs a system property."""
+    """Run Apache Kafka with the same files."""
     kafka = Kafka("4.3.0", directory / "data", directory)
-    kafka.settings |= development.properties(with_tokens=False)
+    kafka.settings |= development.properties()
     kafka.extra_listeners = dict(PROTOCOLS)
+    kafka.system_properties["org.apache.kafka.sasl.oauthbearer.allowed.urls"] = development.jwks_url
     kafka.format()
     with kafka.running():
         yield _prepared(kafka.extra_ports, development)

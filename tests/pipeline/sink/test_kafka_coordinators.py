@@ -52,6 +52,9 @@ class ScriptedBroker:
                 size = int.from_bytes(await reader.readexactly(4), "big")
                 frame = await reader.readexactly(size)
                 api, version = VERSIONS[int.from_bytes(frame[:2], "big")]
+                if api == "api_versions" and frame[2:4] != b"\0\0":  # as an old broker, which has version 0 only
+                    writer.write(framed(frame[4:8] + KioError.unsupported_version.to_bytes(2, "big") + bytes(4)))
+                    continue
                 kind = message_type(api, version, "request")
                 header, start = entity_reader(kind.__header_schema__)(frame, 0)
                 self.calls[api] += 1

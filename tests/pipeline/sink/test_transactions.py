@@ -52,7 +52,10 @@ async def test_a_batch_without_a_checkpoint_is_committed_as_a_whole(spark: Spark
 async def test_a_batch_with_a_failing_task_leaves_nothing_to_read_committed(
     spark: SparkSession, daemon: Daemon
 ) -> None:
-    await create_topics(daemon.bootstrap, "failing", partitions=PARTITIONS)
+    await create_topics(daemon.bootstrap, "before", "failing", partitions=PARTITIONS)
+    # With Python workers that still start, the sound task would be ended by Spark together with the failing one, and
+    # its transaction would stay open until it times out.
+    write(numbers(spark, 20), daemon, "before")
     failing = sf.expr("if(id = 1990, raise_error('the last rows are bad'), cast(id as string))").alias("value")
     with pytest.raises(PySparkException, match="the last rows are bad"):
         write(spark.range(0, 2000, numPartitions=2).select(failing), daemon, "failing")

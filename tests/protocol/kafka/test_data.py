@@ -176,7 +176,17 @@ def test_a_fetch_is_decoded(version: int) -> None:
     name, topic_id = ("", TOPIC_ID) if version >= 13 else ("töpic", None)
     partitions = [FetchPartition(3, 1 << 40, 1 << 20, epoch), FetchPartition(4, 0, 0, epoch)]
     session = (77, 3) if version >= 7 else (0, -1)
-    assert request == FetchRequest(500, 1, 50 << 20, 1, [FetchTopic(name, partitions, topic_id)], *session)
+    forgotten = [(topic_id or name, 1), (topic_id or name, 2)] if version >= 7 else ()
+    topics = [FetchTopic(name, partitions, topic_id)]
+    assert request == FetchRequest(500, 1, 50 << 20, 1, topics, *session, -1, forgotten, version >= 13)
+
+
+@pytest.mark.parametrize("version", [each for each in FETCH_VERSIONS if each >= 15])
+def test_the_node_of_a_follower_is_read_after_the_forgotten_topics(version: int) -> None:
+    kio = schema("fetch", version, "request")
+    body = fetch_body(version, replica_state=kio.ReplicaState(replica_id=7))
+    request = fetch.decode_request(version, memoryview(bytearray(body)))
+    assert (request.replica_id, len(request.forgotten)) == (7, 2)
 
 
 def test_a_fetch_with_negative_limits_requests_zero_bytes_without_waiting() -> None:
@@ -209,11 +219,11 @@ FETCHED = [
 def test_an_answer_to_a_fetch_is_read_back(version: int, order: list[int]) -> None:
     results = [FETCHED[each] for each in order]
     topics = [FetchTopicResult("töpic", results, TOPIC_ID)] * 2
-    body = fetch.encode_response(version, FetchResponse(topics))
+    body = fetch.encode_response(version, FetchResponse(topics, session_id=1 << 30))
     answer = read(message_type("fetch", version, "response"), joined(body))
     assert answer.throttle_time == timedelta(0)
     if version >= 7:
-        assert (answer.error_code, answer.session_id) == (ErrorCode.NONE, 0)
+        assert (answer.error_code, answer.session_id) == (ErrorCode.NONE, 1 << 30)
     assert len(answer.responses) == 2
     for topic in answer.responses:
         assert (topic.topic_id.bytes if version >= 13 else topic.topic) == (TOPIC_ID if version >= 13 else "töpic")
@@ -241,9 +251,17 @@ def test_a_fetch_refused_as_a_whole_has_the_code_where_its_version_reads_it(vers
     body = fetch.encode_error(version, request, ErrorCode.FETCH_SESSION_ID_NOT_FOUND, "none")
     answer = read(message_type("fetch", version, "response"), joined(body))
     if version >= 7:
-        assert answer.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+        assert (answer.error_code, answer.session_id) == (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, 77)
     errors = [each.error_code for topic in answer.responses for each in topic.partitions]
     assert errors == ([] if version >= 13 else [ErrorCode.FETCH_SESSION_ID_NOT_FOUND] * 2)
+
+
+@pytest.mark.parametrize("version", [each for each in FETCH_VERSIONS if each >= 7])
+def test_a_session_error_is_answered_without_partitions(version: int) -> None:
+    refusal = FetchResponse([], error=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+    answer = read(message_type("fetch", version, "response"), joined(fetch.encode_response(version, refusal)))
+    assert (answer.error_code, answer.session_id) == (ErrorCode.INVALID_FETCH_SESSION_EPOCH, 0)
+    assert answer.responses == ()
 
 
 BODIES = [(produce, version, produce_body(version)) for version in PRODUCE_VERSIONS] + [

@@ -5,10 +5,7 @@ from __future__ import annotations
 import random
 import struct
 import types
-from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
 from importlib import import_module
-from typing import Any, get_args, get_origin
 
 import pytest
 
@@ -22,22 +19,16 @@ from barnabas.protocol.kafka.schema import (
     INT32,
     STRING,
     Array,
-    Computed,
     Constant,
-    Encoded,
-    Fixed,
     Message,
-    Nullable,
-    Sized,
-    Struct,
     Tagged,
-    Uuid,
     rows,
 )
 from barnabas.protocol.kafka.topics import create_topics, metadata
 from barnabas.protocol.messages.api_key import ApiKey
 from tests.support.kafka.drawing import draw
 from tests.support.kafka.kafka_wire import message_type, written
+from tests.support.kafka.shapes import shape_of_entity, shape_of_table
 
 BY_HAND = {ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH}
 VERSIONS = [
@@ -49,9 +40,6 @@ VERSIONS = [
 UNWRITTEN_TAGS = {"zk_migration_ready"}
 """Tagged fields of answers that always have their default."""
 
-Shape = Any
-"""A type as kio names it, whether it is nullable, and of a structure its fields: equal for equal bytes."""
-
 
 def message_of(api: KafkaApi, version: int, kind: str) -> Message | None:
     """The table of a request or answer; None for an answer that is written by hand."""
@@ -62,59 +50,6 @@ def message_of(api: KafkaApi, version: int, kind: str) -> Message | None:
     return message
 
 
-def shape_of_table(kind: Any, version: int) -> Shape:
-    match kind:
-        case Computed() | Constant() | Encoded():
-            return shape_of_table(kind.type, version)
-        case Tagged():
-            return "tagged", kind.tag, shape_of_table(kind.type, version)
-        case Fixed() | Uuid():
-            return kind.kind
-        case Sized():
-            return kind.kind, version >= kind.nullable_from
-        case Array():
-            return "array", version >= kind.nullable_from, shape_of_table(kind.item, version)
-        case Nullable():
-            return "nullable", shape_of_table(kind.struct, version)
-        case Struct():
-            return [shape_of_table(each, version) for _, each in kind.present(version)]
-    raise AssertionError(kind)
-
-
-def shape_of_entity(entity_type: Any) -> Shape:
-    return [
-        shape if (tag := field.metadata.get("tag")) is None else ("tagged", tag, shape)
-        for field in fields(entity_type)
-        if field.name not in UNWRITTEN_TAGS
-        for shape in shapes_of(field)
-    ]
-
-
-def shapes_of(field: Any) -> Iterator[Shape]:
-    inner, is_optional = without_none(field.type)
-    kind = {"error_code": "int16", "timedelta_i32": "int32", "timedelta_i64": "int64", "datetime_i64": "int64"}.get(
-        field.metadata.get("kafka_type"), field.metadata.get("kafka_type")
-    )
-    is_array = get_origin(inner) is tuple
-    item, item_is_optional = without_none(get_args(inner)[0]) if is_array else (inner, is_optional)
-    if is_dataclass(item):
-        shape: Shape = shape_of_entity(item)
-        if item_is_optional and not is_array:
-            shape = "nullable", shape
-    elif kind in ("string", "bytes"):
-        shape = kind, item_is_optional
-    else:
-        shape = kind
-    yield ("array", is_optional, shape) if is_array else shape
-
-
-def without_none(annotation: Any) -> tuple[Any, bool]:
-    if get_origin(annotation) is not types.UnionType:
-        return annotation, False
-    (inner,) = (each for each in get_args(annotation) if each is not types.NoneType)
-    return inner, True
-
-
 @pytest.mark.parametrize("kind", ["request", "response"])
 @pytest.mark.parametrize(("api", "version"), VERSIONS)
 def test_a_table_has_the_fields_of_kafkas_message_definition(api: KafkaApi, version: int, kind: str) -> None:
@@ -123,7 +58,7 @@ def test_a_table_has_the_fields_of_kafkas_message_definition(api: KafkaApi, vers
         assert (api.key, kind) == (ApiKey.METADATA, "response")
         return
     entity_type = message_type(api.key.label, version, kind)
-    assert shape_of_table(message.body, version) == shape_of_entity(entity_type)
+    assert shape_of_table(message.body, version) == shape_of_entity(entity_type, UNWRITTEN_TAGS)
     assert (version >= message.flexible_from) == entity_type.__flexible__ == (version >= api.flexible_from)
 
 
@@ -165,7 +100,7 @@ def test_an_invalid_request_is_a_decode_error_that_names_the_field(
 def test_more_items_than_a_request_may_have_are_refused_before_they_are_built(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_ITEMS", 10)
     metadata.REQUEST.read(0, memoryview((10).to_bytes(4, "big") + b"\x00\x01t" * 10))
-    with pytest.raises(DecodeError, match="more than 10 array items in one request"):
+    with pytest.raises(DecodeError, match="more than 10 array items in one message"):
         metadata.REQUEST.read(0, memoryview((11).to_bytes(4, "big") + b"\x00\x01t" * 11))
 
 

@@ -20,7 +20,6 @@ from barnabas.protocol.records import (
     read_records,
     rebuild_batch,
 )
-from barnabas.protocol.records.builder import one_record_batch
 from tests.support.storage.records import TIMESTAMP, build, plain, plain_records, records
 
 ONE_RECORD = bytes.fromhex(
@@ -43,7 +42,16 @@ def test_a_batch_of_one_record_has_the_builders_bytes(
 ) -> None:
     builder = RecordBatchBuilder(max_bytes=1000)
     builder.append(TIMESTAMP, key, value)
-    assert one_record_batch(TIMESTAMP, key, value) == builder.build()
+    assert kernel.one_record_batch(TIMESTAMP, key, value) == builder.build()
+
+
+def test_a_batch_of_one_record_refuses_what_does_not_fit(kernel: ModuleType) -> None:
+    for timestamp in (2**63, -(2**63) - 1):
+        with pytest.raises(ValueError, match=r"timestamp|out of range"):
+            kernel.one_record_batch(timestamp, b"k", b"v")
+    for key, value in (("k", b"v"), (b"k", 7)):
+        with pytest.raises(TypeError):
+            kernel.one_record_batch(TIMESTAMP, key, value)
 
 
 @given(records, st.sampled_from(Codec), st.integers(0, 2**62))

@@ -18,6 +18,8 @@ from barnabas.broker.storage.log.state import LogState
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from tests.support.storage.bench import START_MS, LogBench, append, log_config, read_batches, sized_batch
 
+pytestmark = pytest.mark.usefixtures("python_appends")
+
 
 def _refused(log: PartitionLog, size: int = 100) -> str:
     end = log.log_end_offset

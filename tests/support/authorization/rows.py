@@ -1,7 +1,8 @@
 """The authorization table: for each API a request, and the ACLs that allow it.
 
 The same rows run against Barnabas and against Apache Kafka. Every row has a user of its own. World of the rows: topics
-`orders` and `hidden` (two partitions), groups `readers` and `g-commit` with offsets of both, transactional id `tx2`.
+`orders` and `hidden` (two partitions), groups `readers` and `g-commit` with offsets of both, transactional id `tx2`,
+and a delegation token of `token-owner` with the renewers of RENEWERS.
 """
 
 from __future__ import annotations
@@ -13,7 +14,15 @@ from barnabas.protocol.messages.security.resources import CLUSTER_NAME, Operatio
 from barnabas.protocol.records import Codec, RecordBatchBuilder
 
 _T, _G, _C, _X = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER, ResourceType.TRANSACTIONAL_ID
+_D, _U = ResourceType.DELEGATION_TOKEN, ResourceType.USER
 Grant = tuple[ResourceType, str, Operation]
+
+
+TOKEN_OWNER: Final = "token-owner"
+RENEWERS: Final = ("renew-token-2", "expire-token-2")
+"""Users that may renew and expire the token. ACLs cannot allow it."""
+TOKEN_HMAC: Final = "the HMAC of the token"
+"""Stands for the HMAC, which a broker draws, in requests."""
 
 
 def _batch() -> bytes:
@@ -59,6 +68,12 @@ _ANY_ACL: Final = {
     "permission_type": 1,
 }
 O = Operation  # noqa: E741 - the table is read by its letters
+_OWNER: Final = {"principal_type": "User", "principal_name": TOKEN_OWNER}
+_EVERY_TOKEN: Final = (
+    *_on(_D, "*", O.ALL),
+    *_on(_U, f"User:{TOKEN_OWNER}", O.CREATE_TOKENS, O.DESCRIBE_TOKENS),
+    *_cluster(O.ALL),
+)
 
 ROWS: Final = (
     Row(
@@ -535,6 +550,46 @@ ROWS: Final = (
         0,
         {"deletions": [{"name": "nobody", "mechanism": 1}], "upsertions": []},
         _cluster(O.ALTER),
+    ),
+    Row(
+        "create-token",
+        "create_delegation_token",
+        3,
+        {"owner_principal_type": "User", "owner_principal_name": "another", "renewers": [], "max_lifetime": -1},
+        _on(_U, "User:another", O.CREATE_TOKENS),
+        (
+            _on(_U, "User:another", O.DESCRIBE_TOKENS),
+            (*_on(_U, "User:other", O.CREATE_TOKENS), *_on(_D, "*", O.DESCRIBE)),
+            _cluster(O.ALL),
+        ),
+    ),
+    Row(
+        "describe-token",
+        "describe_delegation_token",
+        3,
+        {"owners": [_OWNER, {"principal_type": "User", "principal_name": "nobody"}]},
+        _on(_U, f"User:{TOKEN_OWNER}", O.DESCRIBE_TOKENS),
+        (
+            _on(_D, "*", O.DESCRIBE),
+            (*_on(_U, f"User:{TOKEN_OWNER}", O.CREATE_TOKENS), *_on(_U, "User:nobody", O.DESCRIBE_TOKENS)),
+            _cluster(O.ALL),
+        ),
+    ),
+    Row(
+        "renew-token",
+        "renew_delegation_token",
+        2,
+        {"hmac": TOKEN_HMAC, "renew_period": 600_000},
+        (),
+        (_EVERY_TOKEN,),
+    ),
+    Row(
+        "expire-token",
+        "expire_delegation_token",
+        2,
+        {"hmac": TOKEN_HMAC, "expiry_time_period": 600_000},
+        (),
+        (_EVERY_TOKEN,),
     ),
     Row("describe-acls", "describe_acls", 2, _ANY_ACL, _cluster(O.DESCRIBE)),
     Row(

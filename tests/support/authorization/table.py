@@ -7,12 +7,16 @@ from typing import Any
 from barnabas.protocol.messages.security.acls import Acl
 from barnabas.protocol.messages.security.resources import PatternType, Permission
 from tests.support.authorization.entities import outcome, request
-from tests.support.authorization.rows import ROWS, RULES, Grant, Row
+from tests.support.authorization.rows import RENEWERS, ROWS, RULES, TOKEN_HMAC, TOKEN_OWNER, Grant, Row
+from tests.support.authorization.tokens import described_tokens, token_outcome
+from tests.support.eventually import eventually
 from tests.support.kafka.kafka_wire import KafkaWire
 
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 SUPER_USER = "admin"
 PASSWORD = "secret"
+TOKEN_SECRET = "token-secret"
+"""The delegation.token.secret.key of both brokers."""
 
 
 def cases(row: Row) -> list[tuple[str, tuple[Grant, ...]]]:
@@ -70,6 +74,26 @@ def prepare(port: int) -> None:
         ]
         kafka.send(request("create_acls", 2, {"creations": creations}))
         assert {each.error_code.value for each in kafka.receive("create_acls", 2).results} == {0}
+        create_token(kafka)
+
+
+def create_token(kafka: KafkaWire) -> None:
+    """Create the token of the rows; wait until it is described, which Kafka's broker does a moment later."""
+    values = {
+        "owner_principal_type": "User",
+        "owner_principal_name": TOKEN_OWNER,
+        "renewers": [{"principal_type": "User", "principal_name": name} for name in RENEWERS],
+        "max_lifetime": -1,
+    }
+    kafka.send(request("create_delegation_token", 3, values))
+    assert token_outcome("create_delegation_token", kafka.receive_frame()) == ["error_code=0"]
+    eventually(lambda: _token_hmac(kafka), what="the token is described")
+
+
+def _token_hmac(kafka: KafkaWire) -> bytes | None:
+    kafka.send(request("describe_delegation_token", 3, {"owners": None}))
+    tokens = described_tokens(kafka.receive_frame())
+    return next((token.hmac for token in tokens if token.owner == f"User:{TOKEN_OWNER}"), None)
 
 
 def start_coordinators(port: int) -> None:
@@ -99,10 +123,17 @@ def answers(port: int, row: Row) -> dict[str, list[str]]:
 
 def _answer(port: int, user: str, row: Row) -> list[str]:
     """Send a row's request, again while the broker is loading: Kafka's first producer ids take a moment."""
+    values = row.request
+    if values.get("hmac") == TOKEN_HMAC:
+        with log_in(port, SUPER_USER) as kafka:
+            values = {**values, "hmac": _token_hmac(kafka)}
     with log_in(port, user) as kafka:
         for _ in range(50):
-            kafka.send(request(row.api, row.version, row.request))
-            found = outcome(kafka.receive(row.api, row.version))
+            kafka.send(request(row.api, row.version, values))
+            if row.api.endswith("_delegation_token"):
+                found = token_outcome(row.api, kafka.receive_frame())
+            else:
+                found = outcome(kafka.receive(row.api, row.version))
             if not any(each.endswith(("error_code=14", "error_code=15")) for each in found):
                 break
     return found

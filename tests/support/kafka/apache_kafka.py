@@ -126,6 +126,8 @@ class Kafka:
         """Further listeners for clients: name -> security protocol."""
         self.extra_ports: dict[str, int] = {}
         """The ports of `extra_listeners`, new at each start."""
+        self.system_properties: dict[str, str] = {}
+        """Java's system properties of the broker and its tools."""
         self._starts = 0
         scratch.mkdir(parents=True, exist_ok=True)
         (scratch / "log4j.properties").write_text(_LOG4J)
@@ -250,7 +252,9 @@ class Kafka:
             f"-Dlog4j2.configurationFile={self.scratch / 'log4j2.properties'}",
         )
         is_broker = main_class == "kafka.Kafka"
-        return ["java", *_SMALL_JVM, *(logging if is_broker else ()), "-cp", class_path, main_class, *arguments]
+        defined = [f"-D{name}={value}" for name, value in self.system_properties.items()]
+        options = [*_SMALL_JVM, *defined, *(logging if is_broker else ())]
+        return ["java", *options, "-cp", class_path, main_class, *arguments]
 
 
 class HandedOver(Kafka):

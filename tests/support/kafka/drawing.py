@@ -10,16 +10,20 @@ import types
 import uuid
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, get_args, get_origin
+
+from kio.schema.errors import ErrorCode as KafkaError
 
 _DRAWN: dict[str, Callable[[random.Random], Any]] = {
     "bool": lambda rng: rng.random() < 0.5,
     "string": lambda rng: "".join(rng.choices("aä-€.Z", k=rng.randrange(9))),
     "bytes": lambda rng: rng.randbytes(rng.randrange(9)),
     "records": lambda rng: rng.randbytes(rng.randrange(9)),
+    "error_code": lambda rng: rng.choice(list(KafkaError)),
     "uuid": lambda rng: uuid.UUID(int=rng.getrandbits(128)),
     "float64": lambda rng: rng.random(),
+    "datetime_i64": lambda rng: datetime.fromtimestamp(rng.randrange(1 << 31), UTC),
     "timedelta_i32": lambda rng: timedelta(milliseconds=rng.randrange(-5, 1 << 20)),
     "timedelta_i64": lambda rng: timedelta(milliseconds=rng.randrange(-5, 1 << 40)),
 }

@@ -79,6 +79,16 @@ def fetch_applications(version: str) -> Path:
     return _fetch(f"{version}-applications", coordinates, whole_with=coordinates[:3], with_theirs=True)
 
 
+def fetch_mirror_maker(version: str) -> Path:
+    """Return the folder with the jars of MirrorMaker 2. Raises FetchError."""
+    coordinates = [
+        ("org.apache.kafka", "connect-mirror", version),
+        ("org.apache.kafka", "connect-runtime", version),
+        *_COORDINATES[2:],
+    ]
+    return _fetch(f"{version}-mirror-maker", coordinates, whole_with=coordinates[:2], with_theirs=True)
+
+
 def fetch_spark_connector() -> list[Path]:
     """Return the jars of Spark's Kafka connector, without those that Spark includes. Raises FetchError."""
     name = f"spark-{SPARK_VERSION}"

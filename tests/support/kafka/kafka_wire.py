@@ -112,6 +112,7 @@ def fetch_request(
     min_bytes: int = 1,
     max_bytes: int = 1 << 20,
     leader_epoch: int = -1,
+    last_fetched_epoch: int = -1,
     session_epoch: int = -1,
     replica_id: int = -1,
 ) -> Any:
@@ -119,6 +120,8 @@ def fetch_request(
     kio = schema("fetch", version, "request")
     key = {"topic_id": topic_id} if version >= 13 else {"topic": topic}
     epoch = {"current_leader_epoch": leader_epoch} if version >= 9 else {}
+    if version >= 12:
+        epoch["last_fetched_epoch"] = last_fetched_epoch
     entry = kio.FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes, **epoch)
     fields: dict[str, Any] = {"replica_id": replica_id} if version < 15 else {}
     if version >= 15 and replica_id >= 0:

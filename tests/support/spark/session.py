@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 MASTER = "local[2,3]"
 
-SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""The first compilation level, because a JVM with small jobs for a minute spends most of its CPU on optimizing."""
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+"""Options of a JVM with small jobs for a minute: else it spends most of its CPU on optimizing and verifying code."""
 
 _JVM_END_S = 60
 

@@ -21,6 +21,7 @@ from barnabas.broker.storage.log.loading.loader import LoadProgress, LoadRequest
 from barnabas.broker.storage.log.opening import open_log
 from barnabas.broker.storage.log.partition_log import PartitionLog
 from barnabas.broker.storage.log.readable_log import ReadableLog
+from barnabas.broker.storage.producers.expiration import ProducerExpiration
 from barnabas.broker.storage.read_only.log import ReadOnlyLog, open_read_only_log
 from barnabas.broker.storage.segment.old_format_slice import OldFormatSlice
 from barnabas.broker.storage.services.log_dir_failure import LogDirFailures
@@ -111,7 +112,7 @@ class LogBench:
         self.scheduler = StepScheduler(self.clock)
         self.failed_directories: list[Path] = []
         self.failures = LogDirFailures(self.failed_directories.append)
-        self.services = StorageServices(self.clock, self.scheduler, OpenFiles(8), self.failures)
+        self.services = StorageServices(self.clock, self.scheduler, OpenFiles(8), self.failures, ProducerExpiration())
         self.directory = log_dir / f"{TP.topic}-{TP.partition}"
         self.directory.mkdir(parents=True, exist_ok=True)
         self.recovery_point = 0

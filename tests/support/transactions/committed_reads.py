@@ -15,7 +15,7 @@ from tests.support.kafka.kafka_wire import KafkaWire, schema
 _FETCH_VERSION = 11
 _MAX_BYTES = 1 << 22
 _NOT_YET = (3, 5, 6, 56)
-WAIT_S = 10.0
+WAIT_S = 30.0
 _COMMITTED_ONLY, _EVERYTHING = 1, 0
 _LATEST = -1
 

@@ -9,11 +9,10 @@ Time, faults of partitions and restarts are the test's.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from barnabas.broker.coordinator_log.log import LogParts
+from barnabas.broker.coordinator_log.parts import LogParts
 from barnabas.broker.handlers.data.produce import ProduceHandler
 from barnabas.broker.handlers.transactions.add_partitions_to_txn import AddPartitionsToTxnHandler
 from barnabas.broker.live_config import LiveConfig
@@ -103,8 +102,8 @@ class TransactionHost:
         name, number = STATE
         topic = self.image.topics[name]
         self.partitions.add((name, number + 1), topic.topic_id)
-        grown = replace(topic, partitions={**topic.partitions, number + 1: cast(Any, None)})
-        self.image = replace(self.image, topics={**self.image.topics, name: grown})
+        grown = topic._replace(partitions={**topic.partitions, number + 1: cast(Any, None)})
+        self.image = self.image._replace(topics={**self.image.topics, name: grown})
         self.restart()
 
     def mend(self) -> None:
@@ -203,7 +202,7 @@ class TransactionHost:
         self.coordinator = TransactionCoordinator(
             parts,
             offsets=_NoOffsets(),
-            producer_ids=ProducerIds(changes),
+            producer_ids=ProducerIds(changes, lambda: 0),
             blocking_io=InlineExecutor(),
             probe=TransactionProbe(),
         )

@@ -12,6 +12,7 @@ from barnabas.broker.probes import TopicProbe
 from barnabas.broker.storage.files.open_files import OpenFiles
 from barnabas.broker.storage.log.loading.loader import LoadRequest
 from barnabas.broker.storage.log.opening import open_log
+from barnabas.broker.storage.producers.expiration import ProducerExpiration
 from barnabas.broker.storage.services.log_dir_failure import LogDirFailures
 from barnabas.broker.storage.services.services import StorageServices
 from barnabas.protocol.errors import BrokerError, ErrorCode
@@ -34,14 +35,15 @@ class FaultyPartition(Partition):
     """A partition on a disk that is full while `is_full`.
 
     `fails_in`: number of the append from now on that fails. `kills_in`: number of the append before which the broker is
-    killed.
+    killed. `has_bug`: appends raise an error that is no BrokerError.
     """
 
-    __slots__ = ("fails_in", "is_full", "kills_in")
+    __slots__ = ("fails_in", "has_bug", "is_full", "kills_in")
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self.is_full = False
+        self.has_bug = False
         self.fails_in = 0
         self.kills_in = 0
 
@@ -62,6 +64,8 @@ class FaultyPartition(Partition):
         if self.kills_in == 0:
             raise KilledError
         self.fails_in -= 1
+        if self.has_bug:
+            raise ValueError(f"a bug in {self.log.topic_partition}")
         if self.is_full or self.fails_in == 0:
             raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"no space for {self.log.topic_partition}")
 
@@ -105,7 +109,9 @@ class RealPartitions:
 
     def _open(self, *, clean: bool) -> None:
         loop = self._loop
-        services = StorageServices(_LoopClock(loop), StepScheduler(ManualClock()), OpenFiles(64), LogDirFailures(_fail))
+        services = StorageServices(
+            _LoopClock(loop), StepScheduler(ManualClock()), OpenFiles(64), LogDirFailures(_fail), ProducerExpiration()
+        )
         self.registry = PartitionRegistry()
         self.all.clear()
         for (topic, number), topic_id in self._places.items():

@@ -7,7 +7,9 @@ producer check: there a repeated batch can leave an empty segment.) Source: Kafk
 from __future__ import annotations
 
 import struct
+from typing import TYPE_CHECKING
 
+from barnabas.broker.storage.kernels.kernel import append_kernel
 from barnabas.broker.storage.log.append import AppendOrigin, AppendResult
 from barnabas.broker.storage.log.appending.trusted_appender import TrustedAppender, refuse_size
 from barnabas.broker.storage.log.appending.validator import ClientBatchRules
@@ -18,6 +20,9 @@ from barnabas.broker.storage.log.state import LogState
 from barnabas.broker.storage.producers.entry import BatchMetadata
 from barnabas.config.log_config import LogConfig
 from barnabas.protocol.records.layout import LOG_OVERHEAD
+
+if TYPE_CHECKING:
+    from barnabas.broker.storage.kernels._append import AppendKernel
 
 _pack_placement = struct.Struct(">qii").pack_into
 """Writes base offset, length and partition leader epoch; offset and epoch are outside of the batch's CRC."""
@@ -35,6 +40,7 @@ class LogAppender:
         "_append_trusted",
         "_core",
         "_flush_messages",
+        "_kernel",
         "_roller",
         "_rules",
         "_segment_bytes",
@@ -44,8 +50,14 @@ class LogAppender:
     def __init__(self, core: LogCore, roller: LogRoller) -> None:
         self._core = core
         self._roller = roller
-        self._append_trusted = TrustedAppender(core, roller).append
+        self._kernel = append_kernel(core)
+        self._append_trusted = TrustedAppender(core, roller, self._kernel).append
         self.use_config(core.config)
+
+    @property
+    def kernel(self) -> AppendKernel | None:
+        """The compiled common case, for callers that are compiled themselves; None without it."""
+        return self._kernel
 
     def use_config(self, config: LogConfig) -> None:
         """Use another configuration for the next appends. After the constructor the lock is held."""
@@ -53,6 +65,8 @@ class LogAppender:
         self._transaction_rules = ClientBatchRules(self._core.topic_partition, config, allows_transactions=True)
         self._segment_bytes = config.segment_bytes
         self._flush_messages = config.flush_messages
+        if self._kernel is not None:
+            self._kernel.use_config(config)
 
     def append_as_leader(
         self, records: memoryview, *, leader_epoch: int, origin: AppendOrigin = _CLIENT
@@ -62,7 +76,7 @@ class LogAppender:
         The buffer must not be reused before the return. The records are in the page cache on return; `flush_due` says
         that the answer must wait for a group commit. Raises BrokerError: the codes of validator.py,
         RECORD_LIST_TOO_LARGE (18) above segment.bytes, OUT_OF_ORDER_SEQUENCE_NUMBER (45) and INVALID_PRODUCER_EPOCH
-        (47), INVALID_TXN_STATE (48), KAFKA_STORAGE_ERROR (56). Costs about 5 us.
+        (47), INVALID_TXN_STATE (48), KAFKA_STORAGE_ERROR (56).
         """
         rules = self._rules
         if origin is not _CLIENT:
@@ -71,6 +85,11 @@ class LogAppender:
             rules = self._transaction_rules
         core = self._core
         now_ms = core.wall_ms()
+        kernel = self._kernel
+        if kernel is not None:
+            appended = kernel.append_as_leader(records, leader_epoch, origin is _TRANSACTION, now_ms)
+            if appended is not None:
+                return appended
         (
             data,
             length,

@@ -8,8 +8,11 @@ ProducerAppendInfo.appendEndTxnMarker.
 from __future__ import annotations
 
 import struct
+from functools import partial
+from typing import TYPE_CHECKING
 
 from barnabas.broker.storage.index.transaction_index import AbortedTxn
+from barnabas.broker.storage.kernels.kernel import append_commit
 from barnabas.broker.storage.log.append import AppendResult, TransactionEnd
 from barnabas.broker.storage.log.core import LogCore
 from barnabas.broker.storage.log.read import LogEnd
@@ -18,6 +21,9 @@ from barnabas.broker.storage.log.state import LogState
 from barnabas.broker.storage.segment.log_segment import LogSegment
 from barnabas.protocol.records.end_marker import MARKER_BATCH_BYTES
 from barnabas.protocol.records.layout import LOG_OVERHEAD
+
+if TYPE_CHECKING:
+    from barnabas.broker.storage.kernels._append import AppendKernel
 
 _new_tuple = tuple.__new__
 _ONLINE = LogState.ONLINE
@@ -30,10 +36,11 @@ _pack_placement = struct.Struct(">qii").pack_into
 class MarkerAppender:
     """Appends end markers to one log."""
 
-    __slots__ = ("_core", "_roller")
+    __slots__ = ("_append_commit", "_core", "_roller")
 
-    def __init__(self, core: LogCore, roller: LogRoller) -> None:
+    def __init__(self, core: LogCore, roller: LogRoller, kernel: AppendKernel | None = None) -> None:
         self._core = core
+        self._append_commit = None if kernel is None or append_commit is None else partial(append_commit, kernel)
         self._roller = roller
 
     def append_marker(self, end: TransactionEnd, *, leader_epoch: int, timestamp_ms: int | None = None) -> AppendResult:
@@ -48,6 +55,12 @@ class MarkerAppender:
         config = core.config
         log_append_time = config.timestamp_type == "LogAppendTime"
         timestamp = now_ms if timestamp_ms is None or log_append_time else timestamp_ms
+        compiled = self._append_commit
+        if compiled is not None and marker.is_commit:
+            data = end.batch(timestamp, log_append_time=log_append_time)
+            appended = compiled(end, data, leader_epoch, timestamp, now_ms, log_append_time)
+            if appended is not None:
+                return appended
         producers = core.producers
         with core.lock:
             if core.state is not _ONLINE:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from barnabas.broker.storage.log.append import AppendOrigin, AppendResult
 from barnabas.broker.storage.log.core import LogCore
@@ -32,6 +32,9 @@ from barnabas.protocol.records.layout import (
 )
 from barnabas.protocol.topic_partition import TopicPartition
 
+if TYPE_CHECKING:
+    from barnabas.broker.storage.kernels._append import AppendKernel
+
 _unpack_header = HEADER.unpack_from
 _pack_placement = struct.Struct(">qii").pack_into
 """Writes base offset, length and partition leader epoch."""
@@ -46,10 +49,11 @@ _UNUSUAL_MASK = ~(CODEC_MASK | TRANSACTIONAL_MASK)
 class TrustedAppender:
     """Appends whole batches to one log."""
 
-    __slots__ = ("_core", "_roller")
+    __slots__ = ("_core", "_kernel", "_roller")
 
-    def __init__(self, core: LogCore, roller: LogRoller) -> None:
+    def __init__(self, core: LogCore, roller: LogRoller, kernel: AppendKernel | None = None) -> None:
         self._core = core
+        self._kernel = kernel
         self._roller = roller
 
     def append(self, records: memoryview, leader_epoch: int, origin: AppendOrigin) -> AppendResult:
@@ -58,9 +62,15 @@ class TrustedAppender:
         Raises BrokerError: CORRUPT_MESSAGE (2), MESSAGE_TOO_LARGE (10), RECORD_LIST_TOO_LARGE (18), KAFKA_STORAGE_ERROR
         (56), INVALID_RECORD (87) for an end marker, INVALID_PRODUCER_EPOCH (47) for a fenced producer's offsets.
         """
+        now_ms = self._core.wall_ms()
+        kernel = self._kernel
+        if kernel is not None:
+            appended = kernel.append_trusted_batch(records, leader_epoch, now_ms)
+            if appended is not None:
+                return appended
         size = len(records)
         if size < HEADER_SIZE:
-            return self._append_many(records, leader_epoch, origin)
+            return self._append_many(records, leader_epoch, origin, now_ms)
         header = _unpack_header(records)
         _, length, _, magic, crc, attributes, last_offset_delta, _, _, _, _, _, record_count = header
         if (
@@ -72,17 +82,18 @@ class TrustedAppender:
             or size > self._core.config.max_message_bytes
             or crc32c(records[ATTRIBUTES_POSITION:]) != crc
         ):
-            return self._append_many(records, leader_epoch, origin)
-        return self._append_one(records, size, header, leader_epoch)
+            return self._append_many(records, leader_epoch, origin, now_ms)
+        return self._append_one(records, size, header, leader_epoch, now_ms)
 
-    def _append_one(self, records: memoryview, size: int, header: tuple[int, ...], leader_epoch: int) -> AppendResult:
+    def _append_one(
+        self, records: memoryview, size: int, header: tuple[int, ...], leader_epoch: int, now_ms: int
+    ) -> AppendResult:
         """Append a single batch of records, as coordinators write them: a third of the cost of the general path."""
         _, length, _, _, _, attributes, last_offset_delta, _, max_timestamp, producer_id, epoch, sequence, count = (
             header
         )
         core = self._core
         config = core.config
-        now_ms = core.wall_ms()
         with core.lock:
             if core.state is not _ONLINE:
                 core.refuse_state()
@@ -137,12 +148,11 @@ class TrustedAppender:
             )
             return result
 
-    def _append_many(self, records: memoryview, leader_epoch: int, origin: AppendOrigin) -> AppendResult:
+    def _append_many(self, records: memoryview, leader_epoch: int, origin: AppendOrigin, now_ms: int) -> AppendResult:
         """Append any number of batches, control batches too."""
         core = self._core
         batches = _checked_batches(core.topic_partition, records, core.config, origin)
         size = len(records)
-        now_ms = core.wall_ms()
         max_timestamp = max(batch.max_timestamp for batch in batches)
         offsets = sum(batch.last_offset_delta + 1 for batch in batches)
         config = core.config

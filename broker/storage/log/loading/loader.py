@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import logging
 import os
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from barnabas.broker.storage.files.errors import CorruptFileError
 from barnabas.broker.storage.files.file_names import (
@@ -48,17 +48,18 @@ from barnabas.protocol.topic_partition import TopicPartition
 logger = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
 class LoadProgress:
     """The progress of loading a log; the metrics read the fields while it runs."""
 
-    state: LoadState = LoadState.LOADING
-    segments_total: int = 0
-    segments_left: int = 0
+    __slots__ = ("segments_left", "segments_total", "state")
+
+    def __init__(self, state: LoadState = LoadState.LOADING, segments_total: int = 0, segments_left: int = 0) -> None:
+        self.state = state
+        self.segments_total = segments_total
+        self.segments_left = segments_left
 
 
-@dataclass(frozen=True, slots=True)
-class LoadRequest:
+class LoadRequest(NamedTuple):
     """The log to load, and its entries in the checkpoints of the log directory."""
 
     directory: Path
@@ -69,8 +70,7 @@ class LoadRequest:
     log_start_offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedLog:
+class LoadedLog(NamedTuple):
     """A loaded log, ready for appends."""
 
     segments: LogSegments

@@ -10,11 +10,14 @@ from pathlib import Path
 import pytest
 
 from barnabas.broker.security.oauth.keys import (
+    MAX_KEY_SET_BYTES,
     MIN_UNKNOWN_KEY_SECONDS,
     FileKeys,
     HttpsKeys,
+    Jwk,
     KeySourceError,
     open_key_source,
+    parse_key_set,
 )
 
 
@@ -134,6 +137,45 @@ def test_a_file_is_read_again_when_it_changes(tmp_path: Path, caplog: pytest.Log
     path.write_text("{")
     assert len(source.key_set("a")) == 2
     assert "keeping the signing keys" in caplog.text
+
+
+def test_a_file_above_1_mib_is_refused_and_not_read_again_until_it_changes(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "keys.json"
+    good = key_set("a")
+    path.write_bytes(good + b" " * (MAX_KEY_SET_BYTES - len(good)))
+    source = FileKeys(path)
+    assert source.key_set("a") == ({"kid": "a"},)
+    with path.open("ab") as file:
+        file.write(b" ")
+    assert source.key_set("a") == ({"kid": "a"},)
+    with pytest.raises(KeySourceError, match=r"keys\.json: Larger than 1048576 bytes"):
+        FileKeys(path).key_set("a")
+
+
+def test_a_broken_file_is_parsed_and_reported_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    parsed: list[bytes] = []
+
+    def counted(text: bytes, origin: str) -> tuple[Jwk, ...]:
+        parsed.append(text)
+        return parse_key_set(text, origin)
+
+    monkeypatch.setattr("barnabas.broker.security.oauth.keys.parse_key_set", counted)
+    path = tmp_path / "keys.json"
+    path.write_bytes(key_set("a"))
+    source = FileKeys(path)
+    source.key_set("a")
+    path.write_text("{")
+    for _ in range(3):
+        assert source.key_set("a") == ({"kid": "a"},)
+    path.unlink()
+    for _ in range(3):
+        assert source.key_set("a") == ({"kid": "a"},)
+    assert len(parsed) == 2
+    assert len(caplog.messages) == 2
 
 
 @pytest.mark.parametrize("url", ["http://idp/keys", "keys.json", "https://", "file://host/keys", "ftp://x/y", ""])

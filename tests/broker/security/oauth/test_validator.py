@@ -116,7 +116,6 @@ def test_each_algorithm(key: Any, algorithm: str, kid: str | None) -> None:
         ({"sub": "  "}, "subject is not a name"),
         ({"sub": ["alice"]}, "subject is not a name"),
         ({"scope": [""]}, "scopes are malformed"),
-        ({"scope": 7}, "scopes are malformed"),
         ({"scope": ["a", "a "]}, "a scope twice"),
         ({"exp": str(NOW + 60)}, "times are not numbers"),
     ],
@@ -127,7 +126,10 @@ def test_claims(claims: dict[str, Any], reason: str) -> None:
     assert reason in refused.reason
 
 
-@pytest.mark.parametrize("claims", [{"exp": NOW - 4}, {"nbf": NOW + 4}, {"scope": "a b"}, {"scope": ["a", "b"]}])
+@pytest.mark.parametrize(
+    "claims",
+    [{"exp": NOW - 4}, {"nbf": NOW + 4}, {"scope": "a b"}, {"scope": ["a", "b"]}, {"scope": 7}, {"scope": None}],
+)
 def test_the_clock_may_be_off_and_scopes_may_be_given(claims: dict[str, Any]) -> None:
     assert isinstance(validator().validate(sign(**claims)), AcceptedToken)
 
@@ -171,6 +173,36 @@ PUBLIC_PEM = RSA.public_key().public_bytes(serialization.Encoding.PEM, serializa
 )
 def test_forged_tokens(token: str) -> None:
     assert isinstance(validator().validate(token), RefusedToken)
+
+
+@pytest.mark.parametrize(
+    ("bits", "exponent", "reason"),
+    [
+        (2040, 65537, "has 2040 bits; RSA keys of 2048 to 16384 bits are served"),
+        (16_392, 65537, "has 16392 bits; RSA keys of 2048 to 16384 bits are served"),
+        (4_000_000, 65537, "has more than 16384 bits"),
+        (2048, (1 << 64) + 1, "has a public exponent of 65 bits; the limit is 64"),
+    ],
+)
+def test_signing_keys_of_other_sizes_are_refused(bits: int, exponent: int, reason: str) -> None:
+    numbers = {"n": number((1 << bits) - 1), "e": number(exponent)}
+    refused = validator({"kty": "RSA", "kid": "rsa", **numbers}).validate(sign())
+    assert refused == RefusedToken(f"the token's signing key {reason}")
+
+
+def test_the_private_members_of_a_signing_key_are_not_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("OpenSSL would check the factors at each login")
+
+    private = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(RSA))
+    assert "d" in private
+    monkeypatch.setattr("jwt.algorithms.RSAPrivateNumbers", refuse)
+    assert isinstance(validator({**private, "kid": "rsa"}).validate(sign()), AcceptedToken)
+
+
+def number(value: int) -> str:
+    """Return an integer as a member of a JWK."""
+    return encoded(value.to_bytes((value.bit_length() + 7) // 8, "big"))
 
 
 def test_a_token_without_a_key_id_needs_a_single_fitting_key() -> None:

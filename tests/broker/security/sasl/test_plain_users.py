@@ -7,9 +7,9 @@ from typing import Any, cast
 import pytest
 
 from barnabas.broker.security.sasl.plain_users import PlainUsers
-from barnabas.config.jaas import PLAIN_MODULE, SCRAM_MODULE, JaasError
-from barnabas.config.listener_properties import ListenerProperties
-from barnabas.config.secret import Secret
+from barnabas.config.security.jaas import PLAIN_MODULE, SCRAM_MODULE, JaasError
+from barnabas.config.security.listener_properties import ListenerProperties
+from barnabas.config.security.secret import Secret
 
 
 class Properties:

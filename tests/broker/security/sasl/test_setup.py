@@ -8,13 +8,16 @@ from typing import Any, cast
 import pytest
 
 from barnabas.broker.security.sasl.setup import (
+    MAX_RECEIVE,
     MAX_RECEIVE_BYTES,
     MAX_TOKEN_RECEIVE_BYTES,
-    SaslParts,
+    OWN_LIMIT,
+    MechanismParts,
     sasl_listener,
 )
+from barnabas.protocol.framing import FrameError, FrameLimit, frame_size
 
-PARTS = dict.fromkeys(SaslParts.__slots__, None) | {"more_mechanisms": {"OAUTHBEARER": lambda properties: None}}
+PARTS = dict.fromkeys(MechanismParts.__slots__, None) | {"further": {"OAUTHBEARER": lambda properties: None}}
 KAFKA_DEFAULT = 524_288
 
 
@@ -36,7 +39,23 @@ def test_requests_before_the_login_are_as_large_as_the_mechanisms_need(
         get_int=lambda name, mechanism=None: values.get(name, 1),
         get_list=values.__getitem__,
     )
-    listener = sasl_listener(cast(Any, properties), SaslParts(**cast(Any, PARTS)))
-    assert listener.max_receive_bytes() == expected
+    listener = sasl_listener(cast(Any, properties), cast(Any, None), MechanismParts(**cast(Any, PARTS)))
+    assert listener.frame_limit() == FrameLimit(expected, MAX_RECEIVE if expected == configured else OWN_LIMIT)
     values["sasl.enabled.mechanisms"] = ["OAUTHBEARER"]
-    assert listener.max_receive_bytes() == min(configured, MAX_TOKEN_RECEIVE_BYTES), "the list may change"
+    assert listener.frame_limit().max_bytes == min(configured, MAX_TOKEN_RECEIVE_BYTES), "the list may change"
+
+
+@pytest.mark.parametrize(
+    ("limit", "text"),
+    [
+        (FrameLimit(1000, MAX_RECEIVE), "frame size 200000 is above sasl.server.max.receive.size=1000"),
+        (
+            FrameLimit(MAX_RECEIVE_BYTES, OWN_LIMIT),
+            "frame size 200000 is above 16384 bytes, the broker's limit for clients that have not logged in",
+        ),
+    ],
+)
+def test_the_error_about_a_large_frame_names_the_limit_that_decides(limit: FrameLimit, text: str) -> None:
+    with pytest.raises(FrameError) as refused:
+        frame_size(bytearray((200_000).to_bytes(4, "big")), 0, *limit)
+    assert str(refused.value) == text

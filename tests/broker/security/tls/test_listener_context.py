@@ -10,7 +10,7 @@ import pytest
 import trustme
 
 from barnabas.broker.security.tls.listener_context import ListenerContext
-from barnabas.config.listener_properties import ListenerProperties
+from barnabas.config.security.listener_properties import ListenerProperties
 from barnabas.transport.errors import TlsConfigError
 from barnabas.transport.settings import MappingProperties
 from tests.support.tls import certificates, pem_bundle, write_private

@@ -6,7 +6,7 @@ import pytest
 
 from barnabas.broker.metadata.security.image import DelegationToken
 from barnabas.broker.security.tokens.passwords import TokenPasswords
-from barnabas.config.secret import Secret
+from barnabas.config.security.secret import Secret
 
 UNKNOWN = bytes(64)
 

@@ -266,7 +266,7 @@ func main() {
 		"version": func(loop.Request) (loop.Answer, error) {
 			return loop.Answer{"version": loop.Version("github.com/IBM/sarama")}, nil
 		},
-		"produce": produce, "stream": stream, "read": read, "offsets": offsets,
+		"produce": produce, "stream": stream, "read": read, "round": round, "offsets": offsets,
 		"create_topic": admin(createTopic), "topics": admin(topics), "describe_configs": admin(describeConfigs),
 		"alter_configs": admin(alterConfigs), "create_partitions": admin(createPartitions),
 		"delete_records": admin(deleteRecords), "delete_topic": admin(deleteTopic), "cluster": admin(cluster),

@@ -1,0 +1,1 @@
+"""The systems that are measured: Barnabas and Apache Kafka."""

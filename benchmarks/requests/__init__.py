@@ -1,0 +1,1 @@
+"""Record batches and requests, encoded before a measurement starts."""

@@ -1,0 +1,1 @@
+"""Lines, rounds and report of `python -m benchmarks`."""

@@ -1,0 +1,137 @@
+"""The group and the transaction coordinator, which are created at their first use.
+
+A start creates them only if their topic exists (`__consumer_offsets`, `__transaction_state`), because it has to load
+it, or if a partition has an open transaction, because nothing may be there to end it. Otherwise a start would wait
+25 ms for their 50 modules, which `broker.warm_up` imports once the broker serves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from barnabas.broker.coordinator_log.parts import LogParts
+    from barnabas.broker.groups.coordinator import GroupCoordinator
+    from barnabas.broker.groups.offsets.service import GroupOffsets
+    from barnabas.broker.handlers.data.produce_admission import Admission, PartitionKey
+    from barnabas.broker.metrics.state import BrokerState
+    from barnabas.broker.network.deferred import Deferred
+    from barnabas.broker.probes import BrokerProbes
+    from barnabas.broker.producer_ids import ProducerIds
+    from barnabas.broker.transactions.coordinator import TransactionCoordinator
+
+_OFFSETS_TOPIC: Final = "__consumer_offsets"
+_TRANSACTION_TOPIC: Final = "__transaction_state"
+
+
+class Coordinators:
+    """Owns both, and starts and stops what was created. Event loop only."""
+
+    def __init__(
+        self,
+        parts: LogParts,
+        *,
+        state: BrokerState,
+        producer_ids: ProducerIds,
+        blocking_io: Executor,
+        probes: BrokerProbes,
+    ) -> None:
+        """`state` gets what the metrics port reads of them."""
+        self._parts = parts
+        self._state = state
+        self._producer_ids = producer_ids
+        self._blocking_io = blocking_io
+        self._probes = probes
+        self._groups: GroupCoordinator | None = None
+        self._transactions: TransactionCoordinator | None = None
+        self._started = False
+        self._refusing = False
+        self._stopped = False
+
+    @property
+    def has_consumer_protocol(self) -> bool:
+        """Whether group.coordinator.rebalance.protocols includes the consumer protocol."""
+        return "consumer" in self._parts.config.static.get_list("group.coordinator.rebalance.protocols")
+
+    @property
+    def groups(self) -> GroupCoordinator:
+        """The group coordinator."""
+        if self._groups is None:
+            from barnabas.broker.groups.coordinator import GroupCoordinator
+
+            parts = self._parts
+            groups = self._groups = GroupCoordinator(parts, blocking_io=self._blocking_io, probe=self._probes.groups)
+            if parts.config.static.get_bool("metrics.group.lag.enable"):
+                self._state.committed_offsets = groups.offsets.committed
+            if self._refusing:
+                groups.refuse_members()
+            if self._started and not self._stopped:
+                groups.start()
+        return self._groups
+
+    def group_offsets(self) -> GroupOffsets:
+        """Return the offsets of all groups."""
+        return self.groups.offsets
+
+    @property
+    def transactions(self) -> TransactionCoordinator:
+        """The transaction coordinator, which needs the group coordinator."""
+        if self._transactions is None:
+            from barnabas.broker.transactions.coordinator import TransactionCoordinator
+
+            groups = self.groups
+            transactions = self._transactions = TransactionCoordinator(
+                self._parts,
+                offsets=groups,
+                producer_ids=self._producer_ids,
+                blocking_io=self._blocking_io,
+                probe=self._probes.transactions,
+            )
+            groups.add_load_listener(transactions.completion.retry_now)
+            self._state.transactions = transactions
+            if self._started and not self._stopped:
+                transactions.start()
+        return self._transactions
+
+    def admit(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        partitions: Sequence[PartitionKey],
+        *,
+        adds: bool,
+    ) -> Admission | Deferred[Admission]:
+        """Ask the transaction coordinator, which the first transactional batch creates. See TransactionAdmission."""
+        return self.transactions.admit(transactional_id, producer_id, producer_epoch, partitions, adds=adds)
+
+    def start(self) -> None:
+        """Begin to load what the topics contain. Called before the first client, which would find it unknown."""
+        parts = self._parts
+        topics = parts.store.image.topics
+        if _TRANSACTION_TOPIC in topics or any(producers for _, producers in parts.partitions.open_transactions()):
+            _ = self.transactions
+        if _OFFSETS_TOPIC in topics or parts.config.static.get_bool("metrics.group.lag.enable"):
+            _ = self.groups
+        self._started = True
+        if self._groups is not None:
+            self._groups.start()
+        if self._transactions is not None:
+            self._transactions.start()
+
+    def refuse_members(self) -> None:
+        """Answer NOT_COORDINATOR to waiting and to later members of groups."""
+        self._refusing = True
+        if self._groups is not None:
+            self._groups.refuse_members()
+
+    async def stop(self) -> None:
+        """End the background tasks of both."""
+        self._stopped = True
+        if self._transactions is not None:
+            await self._transactions.stop()
+        if self._groups is not None:
+            await self._groups.stop()

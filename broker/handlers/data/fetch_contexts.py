@@ -1,0 +1,226 @@
+"""What the fetch session of a request means for the partitions to read and for the response.
+
+    epoch -1        no session; the named one is closed
+    epoch 0         a full request: its response creates a session if the cache has room; the named one is closed
+    other epochs    an incremental request: it changes the session's partitions, and fetches all of them
+
+Refused without partitions: FETCH_SESSION_ID_NOT_FOUND; INVALID_FETCH_SESSION_EPOCH for another epoch than the session's
+next one; FETCH_SESSION_TOPIC_ID_ERROR if the session has topic ids and the request's version has names, or the reverse.
+A client then sends a full request.
+
+Differs from Kafka: a session that would exceed the limits of partitions, or would have to keep a name that is too long
+for a topic, is closed, with FETCH_SESSION_ID_NOT_FOUND. A fetch that waits is answered early when its session is
+evicted or has received the next request.
+
+Source: Kafka's FetchManager.java, FetchContext.java.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from barnabas.broker.handlers.data.fetch_order import matching
+from barnabas.broker.handlers.data.fetch_session import FetchSession, next_epoch
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.data.fetch import NEW_SESSION, NO_SESSION, FetchResponse, FetchTopic
+from barnabas.protocol.topic_name import MAX_TOPIC_NAME_LENGTH
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from barnabas.broker.handlers.data.fetch_session import Reader
+    from barnabas.broker.handlers.data.fetch_session_cache import FetchSessionCache
+    from barnabas.broker.network.session import Session
+    from barnabas.broker.partitions.registry import PartitionRegistry, TopicName
+    from barnabas.protocol.messages.data.fetch import (
+        FetchPartition,
+        FetchPartitionResult,
+        FetchRequest,
+        FetchTopicResult,
+        PartitionKey,
+    )
+
+NO_SESSION_ID: Final = 0
+"""Session id of responses without a session."""
+
+CHECK_SECONDS: Final = 10.0
+"""How often a session looks for offsets that have changed without waking it."""
+
+
+class FetchContexts:
+    """The sessions of a broker, as the Fetch handler uses them."""
+
+    def __init__(
+        self,
+        cache: FetchSessionCache,
+        partitions: PartitionRegistry,
+        topic_name: TopicName,
+        monotonic: Callable[[], float],
+    ) -> None:
+        self.cache = cache
+        self._partitions = partitions
+        self._topic_name = topic_name
+        self._monotonic = monotonic
+
+    def begin(self, client: Session, request: FetchRequest) -> FullFetch | IncrementalFetch | FetchResponse | None:
+        """Close, update or look up the request's session. None: no session. A FetchResponse refuses the request."""
+        cache = self.cache
+        session = cache.get(request.session_id)
+        if request.session_epoch in (NEW_SESSION, NO_SESSION):
+            if session is not None:
+                cache.remove(session)
+            is_new = request.session_epoch == NEW_SESSION
+            return FullFetch(self, request, _reader(client, request)) if is_new else None
+        if session is None:
+            return _refusal(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        if session.epoch != request.session_epoch:
+            return _refusal(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+        if session.uses_topic_ids != request.uses_topic_ids:
+            return _refusal(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+        if _has_long_name(request):
+            cache.remove(session)
+            return _refusal(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        session.update(request.topics, request.forgotten)
+        if not session.partitions:
+            cache.remove(session)
+            return None
+        if not cache.has_room_for_more(session):
+            cache.remove(session)
+            return _refusal(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        cache.touch(session)
+        session.epoch = next_epoch(session.epoch)
+        session.read_by(_reader(client, request))
+        if session.last_used - session.checked >= CHECK_SECONDS:
+            session.find_moved()
+        if session.waiting is not None:
+            session.waiting.finish_soon()
+        return self.resume(session, session.epoch)
+
+    def resume(self, session: FetchSession, epoch: int) -> IncrementalFetch:
+        """Return the context of the request after which the session had `epoch`."""
+        return IncrementalFetch(session, epoch, self._partitions, self._topic_name)
+
+    def create(self, request: FetchRequest, reader: Reader, topics: list[FetchTopicResult]) -> int:
+        """Create the session of a full request from its response; return its id, or 0 if the cache has no room."""
+        cache = self.cache
+        is_follower = request.replica_id >= 0
+        if _has_long_name(request):
+            return NO_SESSION_ID
+        if not cache.make_room(sum([len(topic.partitions) for topic in topics]), is_privileged=is_follower):
+            return NO_SESSION_ID
+        session = FetchSession(
+            cache.new_session_id(),
+            reader,
+            uses_topic_ids=request.uses_topic_ids,
+            is_privileged=is_follower,
+            now=self._monotonic(),
+        )
+        fetches: dict[PartitionKey, FetchPartition] = {
+            (topic.topic_id or topic.name, each.partition): each
+            for topic in request.topics
+            for each in topic.partitions
+        }
+        for topic in topics:
+            for result in topic.partitions:
+                fetch = fetches[topic.topic_id or topic.name, result.partition]
+                entry = session.add(topic.name, topic.topic_id, fetch)
+                entry.sent(result)
+                session.settle(entry, self._partitions.get(topic.name, result.partition))
+        cache.add(session)
+        return session.session_id
+
+
+class FullFetch:
+    """A request whose response creates a session."""
+
+    __slots__ = ("_contexts", "_reader", "_request")
+
+    def __init__(self, contexts: FetchContexts, request: FetchRequest, reader: Reader) -> None:
+        self._contexts = contexts
+        self._request = request
+        self._reader = reader
+
+    def sent(self, topics: list[FetchTopicResult]) -> int:
+        """Create the session from the response's results; return its id."""
+        return self._contexts.create(self._request, self._reader, topics)
+
+
+class IncrementalFetch:
+    """A request that continues a session."""
+
+    __slots__ = ("_epoch", "_partitions", "_results", "_topic_name", "session")
+
+    def __init__(self, session: FetchSession, epoch: int, partitions: PartitionRegistry, topic_name: TopicName) -> None:
+        self.session = session
+        self._epoch = epoch
+        self._partitions = partitions
+        self._topic_name = topic_name
+        self._results: list[FetchTopicResult] = []
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the session has received no further request."""
+        return self.session.epoch == self._epoch
+
+    def topics(self) -> list[FetchTopic]:
+        """Return the partitions to read now, in the session's order."""
+        topics: list[FetchTopic] = []
+        last_key: bytes | str | None = None
+        for entry in self.session.pending_in_order():
+            topic_id = entry.topic_id
+            if not entry.topic and topic_id is not None:
+                entry.topic = self._topic_name(topic_id) or ""
+            key = topic_id or entry.topic
+            if key != last_key:
+                topics.append(FetchTopic(entry.topic, [], topic_id))
+                last_key = key
+            topics[-1].partitions.append(entry.fetch)
+        return topics
+
+    def watch_pending(self) -> None:
+        """Watch the partitions that were read: a wait begins."""
+        for entry in self.session.pending:
+            entry.watch(self._partitions.get(entry.topic, entry.fetch.partition))
+
+    def changed(self, results: list[FetchTopicResult]) -> list[FetchTopicResult]:
+        """Return those of the results that the response must contain."""
+        self._results = results
+        partitions = self.session.partitions
+
+        def is_changed(topic: FetchTopicResult, result: FetchPartitionResult) -> bool:
+            entry = partitions.get((topic.topic_id or topic.name, result.partition))
+            return entry is not None and entry.differs(result)
+
+        return matching(results, is_changed)
+
+    def sent(self, topics: list[FetchTopicResult]) -> int:
+        """Keep what the response `topics` says, and settle the partitions that were read. Returns the session's id."""
+        session = self.session
+        partitions = session.partitions
+        for topic in topics:
+            for result in topic.partitions:
+                entry = partitions[topic.topic_id or topic.name, result.partition]
+                entry.sent(result)
+                if result.records is not None:
+                    session.move_to_end(entry)
+        for topic in self._results:
+            for result in topic.partitions:
+                settled = partitions.get((topic.topic_id or topic.name, result.partition))
+                if settled is not None:
+                    session.settle(settled, self._partitions.get(settled.topic, result.partition))
+        return session.session_id
+
+
+def _reader(client: Session, request: FetchRequest) -> Reader:
+    access = client.access
+    generation = 0 if access is None else access.generation
+    return (request.isolation, request.replica_id >= 0, access, generation)
+
+
+def _has_long_name(request: FetchRequest) -> bool:
+    """Return whether a name is too long for a topic: sessions full of them, which fail, would fill the memory."""
+    return any(len(topic.name) > MAX_TOPIC_NAME_LENGTH for topic in request.topics)
+
+
+def _refusal(error: ErrorCode) -> FetchResponse:
+    return FetchResponse([], error=error)

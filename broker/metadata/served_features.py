@@ -1,0 +1,26 @@
+"""The features of the cluster that this broker serves, with their levels."""
+
+from __future__ import annotations
+
+from barnabas.broker.metadata.image import MetadataImage
+from barnabas.protocol.messages.cluster.api_versions import Feature
+from barnabas.protocol.metadata.levels import (
+    GROUP_VERSION,
+    METADATA_VERSION,
+    NEWEST_GROUP_VERSION,
+    NEWEST_KNOWN_LEVEL,
+    NEWEST_TRANSACTION_VERSION,
+    OLDEST_KNOWN_LEVEL,
+    TRANSACTION_VERSION,
+)
+
+
+def served_features(image: MetadataImage, *, has_consumer_groups: bool) -> list[Feature]:
+    """Return the supported features with their finalized levels; none without a `metadata.version`."""
+    if image.level is None:
+        return []
+    return [
+        Feature(GROUP_VERSION, 0, NEWEST_GROUP_VERSION, NEWEST_GROUP_VERSION if has_consumer_groups else 0),
+        Feature(METADATA_VERSION, OLDEST_KNOWN_LEVEL, NEWEST_KNOWN_LEVEL, image.level),
+        Feature(TRANSACTION_VERSION, 0, NEWEST_TRANSACTION_VERSION, image.features.get(TRANSACTION_VERSION, 0)),
+    ]

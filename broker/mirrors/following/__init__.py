@@ -1,0 +1,1 @@
+"""Committed offsets of the source's groups, followed in this cluster."""

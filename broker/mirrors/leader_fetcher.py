@@ -1,0 +1,291 @@
+"""The copies that have the same leader at the source: one connection, one request at a time.
+
+The next request is sent when the records of the last answer are appended, so that a slow disk slows the source's
+answers down instead of filling the memory. Appends run on a thread of the mirror, with all partitions of an answer in
+one call; the event loop only decides and wakes waiting fetches.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from barnabas.broker.mirrors.common_end import find_common_end
+from barnabas.broker.mirrors.copied_log import CopiedChange
+from barnabas.broker.mirrors.partition_copier import (
+    REFUSED_RETRY_SECONDS,
+    RETRY_SECONDS,
+    Action,
+    Append,
+    EpochEnd,
+    Fail,
+    FindCommonEnd,
+    FindEpochEnd,
+    FindLeader,
+    FindOffsets,
+    FindTopic,
+    RaiseStart,
+    Restart,
+    Truncate,
+)
+from barnabas.broker.storage.files.errors import StorageError
+from barnabas.clients.errors import ClientError
+from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.mirrors.definition import LATEST
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from barnabas.broker.mirrors.byte_rate import ByteRate
+    from barnabas.broker.mirrors.copied_log import LogAction
+    from barnabas.broker.mirrors.mirrored_partition import MirroredPartition
+    from barnabas.broker.mirrors.partition_copier import FetchedPartition
+    from barnabas.broker.mirrors.source import SourceNode
+    from barnabas.protocol.topic_partition import TopicPartition
+
+logger = logging.getLogger(__name__)
+
+MAX_WAIT_MS: Final = 500
+MAX_BYTES: Final = 8 * 1024 * 1024
+PARTITION_BYTES: Final = 1024 * 1024
+_FIRST_BACKOFF_SECONDS: Final = 0.1
+_LONGEST_BACKOFF_SECONDS: Final = 10.0
+
+_Work = list[tuple["MirroredPartition", Sequence["LogAction"]]]
+
+
+class LeaderFetcher:
+    """Copies from one broker of the source. Event loop only."""
+
+    def __init__(
+        self,
+        connect: Callable[[], Awaitable[SourceNode]],
+        executor: Executor,
+        rate: ByteRate,
+        *,
+        on_lost: Callable[[], None],
+    ) -> None:
+        """`on_lost` is called when the metadata of the source has to be looked at again."""
+        self._connect = connect
+        self._executor = executor
+        self._rate = rate
+        self._on_lost = on_lost
+        self._partitions: dict[TopicPartition, MirroredPartition] = {}
+        self._changed = asyncio.Event()
+        self._node: SourceNode | None = None
+        self.error: str | None = None
+        """Why the broker cannot be reached, or None."""
+
+    @property
+    def keys(self) -> frozenset[TopicPartition]:
+        """The partitions that are copied from this leader."""
+        return frozenset(self._partitions)
+
+    def add(self, partition: MirroredPartition) -> None:
+        """Copy a partition from this leader."""
+        self._partitions[partition.key] = partition
+        partition.begin()
+        self._changed.set()
+
+    def remove(self, key: TopicPartition) -> None:
+        """Stop copying a partition from this leader; a request in flight is dropped."""
+        self._partitions.pop(key, None)
+
+    async def run(self) -> None:
+        """Copy until cancelled."""
+        backoff = _FIRST_BACKOFF_SECONDS
+        try:
+            while True:
+                try:
+                    self._node = await self._connect()
+                    self.error = None
+                    for partition in self._partitions.values():
+                        partition.begin()
+                    while True:
+                        await self._round(self._node)
+                        backoff = _FIRST_BACKOFF_SECONDS
+                except ClientError as error:
+                    self.error = str(error)
+                    self._on_lost()
+                except Exception as error:
+                    logger.exception("a bug: a mirror's leader is tried again")
+                    self.error = f"a bug, see the broker's log: {error!r}"
+                finally:
+                    self._disconnect()
+                await asyncio.sleep(backoff)
+                backoff = min(2 * backoff, _LONGEST_BACKOFF_SECONDS)
+        finally:
+            self._disconnect()
+
+    def _disconnect(self) -> None:
+        if self._node is not None:
+            self._node.close()
+            self._node = None
+
+    async def _round(self, node: SourceNode) -> None:
+        """Send one Fetch, and carry out what its answer means. Raises ClientError."""
+        now = self._now()
+        ready = [each for each in self._partitions.values() if each.resume_at <= now]
+        self._changed.clear()
+        if not ready:
+            await self._wait_for_work(now)
+            return
+        for partition in ready:
+            if partition.starts_at is not None:
+                await self._start(node, partition, partition.starts_at)
+            if not partition.is_begun:
+                # Before the comparison: another leader that is found meanwhile requires another one.
+                partition.is_begun = True
+                await self._carry_out(node, partition, partition.copier.begin(partition.log))
+        waits = [each.resume_at - now for each in self._partitions.values() if each.resume_at > now]
+        wait_ms = min([MAX_WAIT_MS, *(int(1000 * each) + 1 for each in waits)])
+        requested = {each.key: each.fetch_from(PARTITION_BYTES) for each in ready if each.resume_at <= now}
+        if not requested:
+            return
+        answers = await node.fetch(requested, max_wait_ms=wait_ms, max_bytes=MAX_BYTES)
+        await self._apply(node, answers)
+        size = sum(len(each.records) for each in answers.values())
+        pause = self._rate.seconds_after(size)
+        if pause > 0:
+            await asyncio.sleep(pause)
+
+    async def _start(self, node: SourceNode, partition: MirroredPartition, start: str) -> None:
+        """Let a new copy begin at the source's end, or at a time. Raises ClientError."""
+        partition.starts_at = None
+        if partition.log.end > 0:
+            return
+        key = partition.key
+        bounds = (await node.offset_ranges([key]))[key]
+        offset = bounds.end
+        if start != LATEST and bounds.error is ErrorCode.NONE:
+            found = (await node.offsets_at([key], int(start)))[key]
+            offset = found.start if found.error is ErrorCode.NONE and found.start >= 0 else bounds.end
+        if bounds.error is not ErrorCode.NONE:
+            partition.starts_at = start
+            await self._carry_out(node, partition, partition.copier.refused(bounds.error))
+        elif offset > 0:
+            await self._change_logs([(partition, [Restart(offset, 0)])])
+
+    async def _wait_for_work(self, now: float) -> None:
+        until = min((each.resume_at for each in self._partitions.values()), default=now + 3600)
+        try:
+            async with asyncio.timeout(max(0.001, until - now)):
+                await self._changed.wait()
+        except TimeoutError:
+            return
+
+    async def _apply(self, node: SourceNode, answers: Mapping[TopicPartition, FetchedPartition]) -> None:
+        work: _Work = []
+        later: list[tuple[MirroredPartition, list[Action]]] = []
+        for key, answer in answers.items():
+            partition = self._partitions.get(key)
+            if partition is None:
+                continue
+            actions = partition.copier.fetched(answer, partition.log)
+            changes = [each for each in actions if isinstance(each, Append | RaiseStart | Restart | Truncate)]
+            if len(changes) < len(actions):
+                later.append((partition, actions))
+            elif changes:
+                work.append((partition, changes))
+                # The next request begins with the partitions that had nothing: no partition starves the others.
+                self._partitions[key] = self._partitions.pop(key)
+        if work:
+            await self._change_logs(work)
+        now = self._now()
+        for key, answer in answers.items():
+            partition = self._partitions.get(key)
+            if partition is not None and answer.error is ErrorCode.NONE and partition.resume_at <= now:
+                partition.note_source(answer.high_watermark, now)
+        for partition, actions in later:
+            await self._carry_out(node, partition, actions)
+
+    async def _carry_out(self, node: SourceNode, partition: MirroredPartition, actions: Sequence[Action]) -> None:
+        """Carry out actions of one partition, with further requests where they are needed. Raises ClientError."""
+        queue = list(actions)
+        while queue:
+            action = queue.pop(0)
+            key, log, copier = partition.key, partition.log, partition.copier
+            match action:
+                case Append() | RaiseStart() | Restart() | Truncate():
+                    await self._change_logs([(partition, [action])])
+                case FindOffsets():
+                    found = (await node.offset_ranges([key]))[key]
+                    if found.error is ErrorCode.NONE:
+                        queue += copier.offsets_found(found.start, found.end, log)
+                    else:
+                        queue += copier.refused(found.error)
+                case FindEpochEnd(epoch):
+                    ends = await node.epoch_ends({key: epoch}, {key: partition.leader_epoch})
+                    end = ends[key]
+                    if isinstance(end, EpochEnd):
+                        queue += copier.epoch_end_found(end, log)
+                    else:
+                        partition.is_begun = False  # a fetch without the comparison could append to diverged records
+                        queue += copier.refused(end)
+                case FindCommonEnd():
+                    try:
+                        common = await find_common_end(node, partition)
+                    except BrokerError as error:  # the copy itself cannot be read
+                        partition.is_begun = False
+                        queue.append(Fail(str(error), REFUSED_RETRY_SECONDS))
+                        continue
+                    if isinstance(common, ErrorCode):
+                        partition.is_begun = False
+                        queue += copier.refused(common)
+                    else:
+                        queue += copier.common_end_found(common.offset, log)
+                        if not queue:
+                            # The session leaves a partition without news out of its answers from now on.
+                            partition.note_source(common.source_end, self._now())
+                case FindLeader() | FindTopic():
+                    partition.resume_at = self._now() + RETRY_SECONDS
+                    self._on_lost()
+                case Fail(reason, retry_seconds):
+                    self._fail(partition, reason, retry_seconds)
+
+    async def _change_logs(self, work: _Work) -> None:
+        loop = asyncio.get_running_loop()
+        # Shielded: an append that runs on the thread must be published although this fetcher is cancelled.
+        done = asyncio.ensure_future(loop.run_in_executor(self._executor, _change_logs, work))
+        done.add_done_callback(lambda each: None if each.cancelled() else self._publish(work, each.result()))
+        try:
+            await asyncio.shield(done)
+        except asyncio.CancelledError:
+            await asyncio.wait([done])  # the log has another appender once this task has ended
+            raise
+
+    def _publish(self, work: _Work, outcomes: Sequence[CopiedChange | str]) -> None:
+        for (partition, _), outcome in zip(work, outcomes, strict=True):
+            if isinstance(outcome, CopiedChange):
+                partition.log.publish(outcome)
+                partition.bytes_copied += outcome.bytes
+                if outcome.bytes:
+                    partition.copier.appended()
+            else:
+                partition.log.publish(CopiedChange(has_cut=True))  # whole batches before the damage are appended
+                for action in partition.copier.damaged(outcome):
+                    assert isinstance(action, Fail)
+                    self._fail(partition, action.reason, action.retry_seconds)
+
+    def _fail(self, partition: MirroredPartition, reason: str, retry_seconds: float) -> None:
+        if partition.error != reason:
+            level = logging.WARNING if retry_seconds >= REFUSED_RETRY_SECONDS else logging.INFO
+            logger.log(level, "%s is not copied, trying again in %g s: %s", partition.key, retry_seconds, reason)
+        partition.fail(reason, self._now() + retry_seconds)
+
+    @staticmethod
+    def _now() -> float:
+        return asyncio.get_running_loop().time()
+
+
+def _change_logs(work: _Work) -> list[CopiedChange | str]:
+    """Carry out the actions of several partitions; return what changed, or a clause that says what failed. Blocks."""
+    outcomes: list[CopiedChange | str] = []
+    for partition, actions in work:
+        try:
+            outcomes.append(partition.log.carry_out(actions))
+        except (BrokerError, StorageError, OSError) as error:
+            outcomes.append(str(error))
+    return outcomes

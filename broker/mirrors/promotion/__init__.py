@@ -1,0 +1,1 @@
+"""Promotion of mirrored topics: open transactions are settled, and the topics become writable."""

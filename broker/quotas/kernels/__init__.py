@@ -1,0 +1,1 @@
+"""Compiled counting of requests into quotas: the common case of SessionQuota."""

@@ -1,0 +1,3 @@
+from barnabas.broker.quotas.tally import PythonTally
+
+class Tally(PythonTally): ...

@@ -1,0 +1,370 @@
+"""Replica: a standby's copy of its active broker, from opened directories until it takes over or stops.
+
+1. open     lock the directories; open the metadata log; copy metadata until its end was reached once, unless an earlier
+            run has done that; load the logs
+2. copy     metadata on one connection, the records of all partitions on another, until the task is cancelled
+3. close    flush and close everything, with clean-shutdown markers: the next start of a broker recovers nothing
+
+A copy of metadata that is no prefix of the active broker's raises OtherHistoryError: the replica is opened again with
+`StandbyState.is_verified` false. A directory that was not a standby's is opened in the same way. Then the metadata log
+is copied from the start, partitions that the active broker does not have are set aside as stray, and the batches of the
+others are compared, because after a split both sides may have used the same leader epochs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from barnabas.broker.live_config import LiveConfig
+from barnabas.broker.metadata.directories.meta_properties import read_meta_properties
+from barnabas.broker.metadata.directories.reconcile import is_stray, reconcile_logs
+from barnabas.broker.metadata.directories.standby_state import Role, StandbyState, read_state, write_state
+from barnabas.broker.metadata.errors import MetadataError
+from barnabas.broker.metadata.image import MetadataImage
+from barnabas.broker.metadata.log.log_replay import METADATA_DIRECTORY, replay_metadata_directory
+from barnabas.broker.metadata.log.metadata_log import open_metadata_log
+from barnabas.broker.metadata.log.snapshot_file import RaftState
+from barnabas.broker.metadata.log.snapshotter import Snapshotter
+from barnabas.broker.mirrors.byte_rate import ByteRate
+from barnabas.broker.mirrors.kafka_source import KafkaSource
+from barnabas.broker.mirrors.leader_fetcher import LeaderFetcher
+from barnabas.broker.probes import BrokerProbes
+from barnabas.broker.standby.active_broker import ActiveBroker
+from barnabas.broker.standby.metadata_copy import MetadataCopy
+from barnabas.broker.standby.replica_logs import ReplicaLogs
+from barnabas.broker.storage.log_manager import LogManager
+from barnabas.clients.errors import ClientError, RefusedError
+from barnabas.clients.kafka.cluster import KafkaCluster
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.cluster.standby import SnapshotName
+from barnabas.protocol.messages.data.fetch import STANDBY_REPLICA_ID
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from barnabas.broker.mirrors.source import SourceNode
+    from barnabas.broker.mirrors.status import PartitionStatus
+    from barnabas.broker.storage.services.clock import Clock
+    from barnabas.clients.config import ClientConfig
+    from barnabas.config import BrokerConfig
+    from barnabas.protocol.messages.cluster.standby import StandbyIdentity, StandbyResponse
+    from barnabas.protocol.topic_partition import TopicPartition
+
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+
+_FIRST_BACKOFF_SECONDS: Final = 0.1
+_LONGEST_BACKOFF_SECONDS: Final = 5.0
+_THREADS: Final = 2
+"""One for metadata, one for records."""
+
+
+_CLOSING_THREADS: Final = 16
+"""A takeover waits for the fsyncs of all logs, which the file system combines."""
+
+
+class OtherHistoryError(Exception):
+    """The copied metadata is no prefix of the active broker's."""
+
+
+class Replica:
+    """One opening of a standby's directories. Event loop only."""
+
+    def __init__(self, config: BrokerConfig, client: ClientConfig, clock: Clock) -> None:
+        """`client` is how the active broker is reached."""
+        self._config = config
+        self._client = client
+        self._clock = clock
+        self._loop = asyncio.get_running_loop()
+        self._threads = ThreadPoolExecutor(_THREADS, "standby")
+        self._log_manager = LogManager(config, clock=clock, on_directory_failed=self._directory_failed)
+        self._state = StandbyState()
+        self._copy: MetadataCopy | None = None
+        self._raft = RaftState()
+        self._unsnapped_bytes = 0
+        self._node_id = 0
+        self._logs: ReplicaLogs | None = None
+        self._fetching: asyncio.Task[None] | None = None
+        self._cluster = KafkaCluster(client)
+        source = KafkaSource(self._cluster, STANDBY_REPLICA_ID)
+        rate = ByteRate(None, self._loop.time)
+        # Metadata is followed all the time, so nothing is to be done when a partition's leader epoch is outdated.
+        self._fetcher = LeaderFetcher(lambda: self._connect(source), self._threads, rate, on_lost=lambda: None)
+        self._applied: MetadataImage | None = None
+        """The image that the logs follow."""
+        self.error: str | None = None
+        """Why metadata is not copied, or None."""
+        self.metadata_end = -1
+        """The end of the active broker's metadata log, -1 before its first answer."""
+        self.failed = asyncio.Event()
+        """Set when a log directory has failed: the copy cannot become complete."""
+
+    @property
+    def number(self) -> int:
+        """How often a standby has taken over in this cluster."""
+        return self._state.number
+
+    @property
+    def metadata_offset(self) -> int:
+        """The end of the copied metadata."""
+        return 0 if self._copy is None else self._copy.image.end_offset
+
+    @property
+    def applied_offset(self) -> int:
+        """The end of the metadata that the logs follow; -1 before they are loaded."""
+        return -1 if self._applied is None else self._applied.end_offset
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether no log has records that were not compared with the active broker's."""
+        return self._state.is_verified or (self._logs is not None and self._logs.is_compared)
+
+    @property
+    def fetch_error(self) -> str | None:
+        """Why records are not copied, or None."""
+        return self._fetcher.error
+
+    @property
+    def is_complete_once(self) -> bool:
+        """Whether the logs are loaded: the metadata was copied to its end at some time."""
+        return self._logs is not None
+
+    def partitions(self) -> list[PartitionStatus]:
+        """Return the state of every partition, ordered."""
+        if self._logs is None:
+            return []
+        now = self._loop.time()
+        return [each.status(now) for _, each in sorted(self._logs.partitions.items())]
+
+    def missing(self) -> Mapping[TopicPartition, str]:
+        """Return the partitions that have no log here, with the reason."""
+        return {} if self._logs is None else self._logs.missing
+
+    def ends(self) -> dict[TopicPartition, int]:
+        """Return the log end offsets of the copied partitions."""
+        return {} if self._logs is None else {key: each.log.end for key, each in self._logs.partitions.items()}
+
+    async def run(self) -> None:
+        """Open the directories and copy until cancelled.
+
+        Raises OtherHistoryError, MetadataError, StorageError, OSError; `close` in every case.
+        """
+        self._state = await self._blocking(lambda: read_state(self._config.metadata_log_dir))
+        if not self._state.is_verified:
+            await self._wait_for_active()
+        await self._blocking(self._open_metadata)
+        if self._state.is_verified and self._metadata_copy().image.level is not None:
+            await self._load_logs()
+        await self._follow_metadata()
+
+    async def close(self) -> bool:
+        """Flush and close everything; return whether the directories are clean."""
+        if self._fetching is not None:
+            self._fetching.cancel()
+            await asyncio.wait([self._fetching])
+        self._cluster.close()
+        await asyncio.to_thread(self._threads.shutdown)  # waits for an append that runs
+        return await asyncio.to_thread(lambda: self._log_manager.shutdown(threads=_CLOSING_THREADS))
+
+    # -- opening
+
+    async def _wait_for_active(self) -> None:
+        """Return once the broker to copy answers: only then may the metadata that is here be dropped."""
+        while True:
+            try:
+                active = await ActiveBroker.connect(self._client)
+                try:
+                    self._check(await active.identify())
+                finally:
+                    active.close()
+            except ClientError as error:
+                if self.error != str(error):
+                    logger.warning("waiting for the active broker, to copy all of its metadata again: %s", error)
+                self.error = str(error)
+                await asyncio.sleep(1)
+            else:
+                self.error = None
+                return
+
+    def _open_metadata(self) -> None:
+        directory = self._config.metadata_log_dir
+        self._log_manager.open_directories()
+        self._state = read_state(directory)
+        if self._state.role is not Role.STANDBY:
+            raise MetadataError(f"{directory} is not a standby's: its role is {self._state.role}")
+        if not self._state.is_verified:
+            shutil.rmtree(directory / METADATA_DIRECTORY, ignore_errors=True)
+        replayed = replay_metadata_directory(directory / METADATA_DIRECTORY)
+        properties = read_meta_properties(directory)
+        if properties is None or properties.node_id is None:
+            raise MetadataError(f"{directory} has no meta.properties")
+        self._node_id = properties.node_id
+        log = open_metadata_log(self._log_manager, replayed, self._config.log_config)
+        self._raft = RaftState(replayed.kraft_version, replayed.voters)
+        self._unsnapped_bytes = replayed.unsnapped_bytes
+        self._copy = MetadataCopy(log, replayed)
+
+    async def _load_logs(self) -> None:
+        """Load the logs by the copied metadata, and let the fetcher copy them."""
+        copy = self._metadata_copy()
+        image = copy.image
+        live = await self._blocking(lambda: LiveConfig(self._config, self._node_id, image))
+        directory_ids = await self._blocking(self._directory_ids)
+
+        logs = ReplicaLogs(
+            self._log_manager,
+            live,
+            directory_ids,
+            BrokerProbes(),
+            self._loop,
+            compares_batches=not self._state.is_verified,
+        )
+
+        def load() -> None:
+            self._log_manager.load_logs(
+                live.log_config, lambda found: is_stray(image, found.topic_partition, found.topic_id)
+            )
+            logs.change_logs(MetadataImage(), image)
+            reconcile_logs(image, self._log_manager, directory_ids)
+            self._log_manager.start_tasks()
+
+        await self._blocking(load)
+        self._logs = logs
+        snapshotter = Snapshotter(
+            copy.log,
+            copy,
+            raft=self._raft,
+            unsnapped_bytes=self._unsnapped_bytes,
+            config=self._config,
+            clock=self._clock,
+        )
+        snapshotter.start(self._log_manager.scheduler)
+        logs.follow(image, self._fetcher)
+        self._applied = image
+        self._fetching = self._loop.create_task(self._fetcher.run())
+        logger.info("standby copies %d partitions, number=%d", len(logs.partitions), self._state.number)
+
+    def _directory_ids(self) -> dict[Path, bytes]:
+        found = {path: read_meta_properties(path) for path in self._log_manager.live_directories}
+        return {
+            path: properties.directory_id
+            for path, properties in found.items()
+            if properties is not None and properties.directory_id is not None
+        }
+
+    # -- metadata
+
+    async def _follow_metadata(self) -> None:
+        backoff = _FIRST_BACKOFF_SECONDS
+        while True:
+            active: ActiveBroker | None = None
+            try:
+                active = await ActiveBroker.connect(self._client)
+                identity = await active.identify()
+                self._check(identity)
+                if identity.number > self._state.number:
+                    # Another broker has taken over: equal leader epochs prove nothing any more.
+                    is_new = not self._state.is_verified
+                    await self._set_state(self._state._replace(number=identity.number, is_verified=False))
+                    if not is_new:
+                        raise OtherHistoryError
+                self.error = None
+                while True:
+                    await self._take_metadata(active)
+                    backoff = _FIRST_BACKOFF_SECONDS
+                    if self._logs is None and self.metadata_offset == self.metadata_end:
+                        await self._load_logs()
+                    if not self._state.is_verified and self._logs is not None and self._logs.trust_epochs():
+                        await self._set_state(self._state._replace(is_verified=True))
+            except ClientError as error:
+                if self.error != str(error):
+                    level = logging.ERROR if isinstance(error, RefusedError) else logging.WARNING
+                    logger.log(level, "the active broker's metadata is not copied: %s", error)
+                self.error = str(error)
+            finally:
+                if active is not None:
+                    active.close()
+            await asyncio.sleep(backoff)
+            backoff = min(2 * backoff, _LONGEST_BACKOFF_SECONDS)
+
+    def _check(self, identity: StandbyIdentity) -> None:
+        """Raise RefusedError for a broker that this standby must not follow."""
+        properties = read_meta_properties(self._config.metadata_log_dir)
+        check_identity(identity, None if properties is None else properties.cluster_id, self._state.number)
+
+    async def _take_metadata(self, active: ActiveBroker) -> None:
+        copy = self._metadata_copy()
+        answer: StandbyResponse = await active.metadata(copy.next_offset, copy.last_crc)
+        if answer.is_other_log:
+            raise OtherHistoryError
+        if answer.snapshot is not None:
+            await self._take_snapshot(active, answer.snapshot)
+        elif answer.data:
+            await self._blocking(lambda: copy.apply(answer.data))
+        self.metadata_end = answer.end_offset
+        await self._follow_image()
+
+    async def _take_snapshot(self, active: ActiveBroker, snapshot: SnapshotName) -> None:
+        copy = self._metadata_copy()
+        path = copy.part_path(snapshot)
+        await self._blocking(lambda: path.write_bytes(b""))
+        position = 0
+        while data := await active.snapshot(snapshot, position):
+            await self._blocking(lambda data=data: _append(path, data))  # type: ignore[misc]
+            position += len(data)
+        await self._blocking(lambda: copy.install(snapshot))
+
+    async def _follow_image(self) -> None:
+        logs, before, after = self._logs, self._applied, self._metadata_copy().image
+        if logs is None or before is None or before is after:
+            return
+        await self._blocking(lambda: logs.change_logs(before, after))
+        self._applied = after
+        logs.follow(after, self._fetcher)
+
+    async def _set_state(self, state: StandbyState) -> None:
+        await self._blocking(lambda: write_state(self._config.metadata_log_dir, state))
+        self._state = state
+
+    # -- records
+
+    async def _connect(self, source: KafkaSource) -> SourceNode:
+        await self._cluster.metadata([])  # the advertised address
+        return await source.node(self._node_id)
+
+    def _directory_failed(self, directory: Path, partitions: Any) -> None:
+        logger.error("stopping: a log directory of the standby has failed, directory=%s", directory)
+        self._loop.call_soon_threadsafe(self.failed.set)
+
+    def _metadata_copy(self) -> MetadataCopy:
+        assert self._copy is not None, "the metadata log is open"
+        return self._copy
+
+    async def _blocking(self, work: Callable[[], T]) -> T:
+        return await self._loop.run_in_executor(self._threads, work)
+
+
+def check_identity(identity: StandbyIdentity, cluster_id: str | None, number: int) -> None:
+    """Raise RefusedError for an active broker of another cluster, or one that was replaced by its standby."""
+    if cluster_id is not None and identity.cluster_id != cluster_id:
+        raise RefusedError(
+            ErrorCode.INVALID_REQUEST,
+            f"the active broker belongs to cluster {identity.cluster_id}, this directory to {cluster_id}",
+        )
+    if identity.number < number:
+        raise RefusedError(
+            ErrorCode.INVALID_REQUEST,
+            f"the broker has switch number {identity.number}, this directory {number}: another broker has taken over "
+            "from it, follow that one",
+        )
+
+
+def _append(path: Path, data: bytes) -> None:
+    with path.open("ab") as file:
+        file.write(data)

@@ -1,0 +1,141 @@
+"""Mirrors: topics of another cluster that this broker copies, and their state.
+
+    async with Admin(AdminConfig(bootstrap="127.0.0.1:9092")) as admin:
+        await admin.mirrors.create("east", bootstrap=["east:9092"], topics=["orders.*"])
+        print((await admin.mirrors.describe("east")).partitions)
+
+Apache Kafka does not serve this API.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from barnabas.clients.errors import RefusedError, reason_of
+from barnabas.clients.network.retrying import ask_any, command_any
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.cluster.mirrors import (
+    MirrorAction,
+    MirrorDescription,
+    MirrorsRequest,
+    MirrorsResponse,
+)
+from barnabas.protocol.mirrors.definition import DEFAULT_METADATA_MAX_AGE_MS, DesiredState
+from barnabas.protocol.mirrors.promotion import Undecided
+
+if TYPE_CHECKING:
+    from barnabas.clients.config import ClientConfig
+    from barnabas.clients.network.cluster import Cluster
+
+
+class Mirrors:
+    """The mirrors of a cluster. Every method raises RefusedError with the broker's error."""
+
+    def __init__(self, cluster: Cluster, config: ClientConfig) -> None:
+        self._cluster = cluster
+        self._config = config
+
+    async def create(
+        self,
+        name: str,
+        *,
+        bootstrap: Iterable[str],
+        topics: Iterable[str],
+        groups: Iterable[str] = (),
+        command_config: str | None = None,
+        start: str = "earliest",
+        follow_configs: bool = True,
+        max_bytes_per_second: int | None = None,
+        keep_cut: bool = False,
+        take_existing: Iterable[str] = (),
+        metadata_max_age_ms: int = DEFAULT_METADATA_MAX_AGE_MS,
+        paused: bool = False,
+    ) -> MirrorDescription:
+        """Create a mirror, and start it unless `paused`.
+
+        `bootstrap`: host:port of the source's brokers; `topics` and `groups`: regular expressions that match whole
+        names; `command_config`: a file of Kafka client properties on the broker's machine, for TLS and a login at the
+        source; `start`: earliest, latest, or a time as ISO 8601 or ms; `keep_cut`: keep records that are cut because
+        the source has lost them; `take_existing`: names of existing topics that are taken, and what the source
+        does not have is cut from them; `metadata_max_age_ms`: the longest time between two looks at the source's
+        topics.
+        """
+        fields = {
+            "bootstrap": list(bootstrap),
+            "topics": list(topics),
+            "groups": list(groups),
+            "command_config": command_config,
+            "start": start,
+            "follow_configs": follow_configs,
+            "max_bytes_per_second": max_bytes_per_second,
+            "keep_cut": keep_cut,
+            "take_existing": list(take_existing),
+            "metadata_max_age_ms": metadata_max_age_ms,
+            "desired": (DesiredState.PAUSED if paused else DesiredState.RUNNING).value,
+        }
+        response = await self._command(MirrorsRequest(MirrorAction.CREATE, [name], fields))
+        return response.mirrors[0]
+
+    async def alter(self, name: str, **fields: Any) -> MirrorDescription:
+        """Change some of the definition's fields: those of `create`, and `desired` (running, paused).
+
+        Topics of the mirror that were deleted here are copied again.
+        """
+        plain = {key: value if isinstance(value, str) else _listed(value) for key, value in fields.items()}
+        response = await self._command(MirrorsRequest(MirrorAction.ALTER, [name], plain))
+        return response.mirrors[0]
+
+    async def pause(self, name: str) -> None:
+        """Stop copying. The topics stay read-only."""
+        await self.alter(name, desired=DesiredState.PAUSED.value)
+
+    async def resume(self, name: str) -> None:
+        """Copy again after `pause`; topics that were deleted here are created again."""
+        await self.alter(name, desired=DesiredState.RUNNING.value)
+
+    async def promote(
+        self, name: str, topics: Iterable[str] = (), *, undecided: Undecided = Undecided.CUT
+    ) -> MirrorDescription:
+        """Begin to promote topics, by patterns that match whole names; without patterns all, and the mirror ends.
+
+        The promotion goes on in the broker: `describe` has the states of the topics, `promoting`, then `promoted`, and
+        then the partitions in `promoted`. `undecided`: what happens to a partition with an open transaction that
+        nothing decides. Promoting again has no effect.
+        """
+        fields = {"topics": list(topics), "undecided": Undecided(undecided).value}
+        response = await self._command(MirrorsRequest(MirrorAction.PROMOTE, [name], fields))
+        return response.mirrors[0]
+
+    async def delete(self, name: str, *, release_topics: bool = False) -> list[str]:
+        """Delete a mirror. With `release_topics` its read-only topics become writable as they are; return them."""
+        response = await self._command(MirrorsRequest(MirrorAction.DELETE, [name], releases_topics=release_topics))
+        return response.released
+
+    async def describe_all(self) -> list[MirrorDescription]:
+        """Return all mirrors, ordered by name."""
+        return await self._described([])
+
+    async def describe(self, name: str) -> MirrorDescription:
+        """Return one mirror with its topics and partitions."""
+        (found,) = await self._described([name])
+        return found
+
+    async def _described(self, names: list[str]) -> list[MirrorDescription]:
+        request = MirrorsRequest(MirrorAction.DESCRIBE, names)
+        return _checked(await ask_any(self._cluster, self._config, ApiKey.MIRRORS, request)).mirrors
+
+    async def _command(self, request: MirrorsRequest) -> MirrorsResponse:
+        timeout_ms = self._config.request_timeout_ms
+        return _checked(await command_any(self._cluster, self._config, ApiKey.MIRRORS, request, timeout_ms))
+
+
+def _listed(value: Any) -> Any:
+    return list(value) if isinstance(value, Iterable) else value
+
+
+def _checked(response: MirrorsResponse) -> MirrorsResponse:
+    if response.error is not ErrorCode.NONE:
+        raise RefusedError(response.error, response.message or reason_of(response.error))
+    return response

@@ -1,0 +1,1 @@
+"""`barnabas mirror`: topics of another cluster that the broker copies."""

@@ -1,0 +1,69 @@
+"""Where a security command works: on a running broker, or in the directories of a stopped one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from barnabas.commands.options import bootstrap_option, timeout_option
+from barnabas.commands.stopped_broker import Directories, directory_options
+
+if TYPE_CHECKING:
+    from barnabas.broker.metadata.image import MetadataImage
+    from barnabas.broker.metadata.plan import Plan
+    from barnabas.protocol.kafka.security_requests import SecurityCall
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class Change(NamedTuple):
+    """One change, as a request to a running broker and as a plan for stored metadata."""
+
+    call: SecurityCall
+    plan: Callable[[MetadataImage], Plan[Any]]
+
+
+class Target(NamedTuple):
+    """A running broker, or the directories of a stopped one if any are named."""
+
+    directories: Directories
+    bootstrap: str
+    timeout_s: float
+
+    def ask(self, *calls: SecurityCall) -> list[Any]:
+        """Send requests to the running broker, as `kafka_session.ask`."""
+        from barnabas.commands.kafka_session import ask
+
+        return ask(self.bootstrap, self.timeout_s, *calls)
+
+    def stored(self) -> MetadataImage:
+        """Return the image in the directories, as `stopped_broker.stored_image`."""
+        from barnabas.commands.stopped_broker import stored_image
+
+        return stored_image(self.directories)
+
+    def change(self, changes: Sequence[Change]) -> list[list[Any]]:
+        """Make changes in order; return the results of each.
+
+        Raises CommandFailure, BrokerError, OSError, TimeoutError and the client's errors.
+        """
+        from barnabas.commands.stopped_broker import change_stored
+
+        if self.directories:
+            return [change_stored(self.directories, change.plan) for change in changes]
+        return self.ask(*(change.call for change in changes))
+
+
+def target_options(command: Command) -> Command:
+    """`--log-dir`, `--config`, `--bootstrap` and `--timeout`, as one argument `target`."""
+
+    @wraps(command)
+    def with_target(
+        *, log_dirs: tuple[Path, ...], config_file: Path | None, bootstrap: str, timeout_s: float, **given: Any
+    ) -> Any:
+        return command(target=Target(Directories(log_dirs, config_file), bootstrap, timeout_s), **given)
+
+    options: Any = directory_options(bootstrap_option(timeout_option(with_target)))
+    return options  # type: ignore[no-any-return]

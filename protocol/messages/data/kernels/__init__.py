@@ -1,0 +1,1 @@
+"""Requests for records as C structures: the common form that the compiled parsers of both dialects fill."""

@@ -1,0 +1,1 @@
+"""Text forms of mirrors in the metadata log: definitions, and the topics that a mirror has taken. No I/O."""

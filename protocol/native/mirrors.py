@@ -1,0 +1,200 @@
+"""mirrors (1000): create, alter, promote, delete and describe mirrors. Barnabas only.
+
+    request   action str (create, alter, promote, delete, describe), names [str], fields {str: value} (default {}),
+              release_topics bool (default false)
+    response  error, message, released [topic],
+              mirrors [{name, definition {str: value}, state, error str or nil,
+                        topics [[topic, state, source_id str or nil]],
+                        partitions [[topic, partition, state, offset, source_offset, lag_records int or nil,
+                                     lag_seconds float or nil, error str or nil]],
+                        problems [[topic, reason]],
+                        promoted [[topic, partition, copied_end, source_epoch, end, leader_epoch, committed, aborted,
+                                   cut]]}]
+
+The values of `fields` and `definition` are null, booleans, integers, texts and arrays of texts.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from barnabas.protocol.errors import DecodeError
+from barnabas.protocol.messages.cluster.mirrors import (
+    MirrorAction,
+    MirrorDescription,
+    MirroredPartition,
+    MirroredTopic,
+    MirrorsRequest,
+    MirrorsResponse,
+    PromotedPartition,
+)
+from barnabas.protocol.native.fields import (
+    INT32,
+    INT64,
+    array,
+    body_of,
+    boolean,
+    error_code,
+    field,
+    integer,
+    long_text,
+    number,
+    optional_text,
+    row,
+    text,
+)
+
+
+def encode_request(request: MirrorsRequest) -> dict[str, Any]:
+    """The body of a request."""
+    return {
+        "action": request.action.value,
+        "names": request.names,
+        "fields": _plain(request.fields),
+        "release_topics": request.releases_topics,
+    }
+
+
+def decode_request(body: dict[str, Any]) -> MirrorsRequest:
+    """Raises DecodeError, naming the field."""
+    action = text(field(body, "action"), "action")
+    if action not in [each.value for each in MirrorAction]:
+        raise DecodeError(f"action={action!r} is not one of {', '.join(MirrorAction)}")
+    return MirrorsRequest(
+        MirrorAction(action),
+        [text(each, "names[]") for each in array(field(body, "names", []), "names")],
+        _fields(field(body, "fields", {}), "fields"),
+        boolean(field(body, "release_topics", False), "release_topics"),
+    )
+
+
+def encode_response(response: MirrorsResponse) -> dict[str, Any]:
+    """The body of an answer."""
+    return {
+        "error": int(response.error),
+        "message": response.message,
+        "released": response.released,
+        "mirrors": [_description(each) for each in response.mirrors],
+    }
+
+
+def decode_response(body: dict[str, Any]) -> MirrorsResponse:
+    """Raises DecodeError, naming the field."""
+    return MirrorsResponse(
+        error_code(field(body, "error"), "error"),
+        long_text(field(body, "message", None), "message"),
+        [_described(body_of(each, "mirrors[]")) for each in array(field(body, "mirrors"), "mirrors")],
+        [text(each, "released[]") for each in array(field(body, "released"), "released")],
+    )
+
+
+def _description(mirror: MirrorDescription) -> dict[str, Any]:
+    return {
+        "name": mirror.name,
+        "definition": _plain(mirror.fields),
+        "state": mirror.state,
+        "error": mirror.error,
+        "topics": [[each.topic, each.state, each.source_id] for each in mirror.topics],
+        "partitions": [
+            [
+                each.topic,
+                each.partition,
+                each.state,
+                each.offset,
+                each.source_offset,
+                each.lag_records,
+                each.lag_seconds,
+                each.error,
+            ]
+            for each in mirror.partitions
+        ],
+        "problems": [list(each) for each in mirror.problems],
+        "promoted": [
+            [
+                each.topic,
+                each.partition,
+                each.copied_end,
+                each.source_epoch,
+                each.end,
+                each.leader_epoch,
+                each.committed,
+                each.aborted,
+                each.cut,
+            ]
+            for each in mirror.promoted
+        ],
+    }
+
+
+def _described(body: dict[str, Any]) -> MirrorDescription:
+    problems = [row(each, "problems[]", 2) for each in array(field(body, "problems"), "problems")]
+    return MirrorDescription(
+        text(field(body, "name"), "name"),
+        _fields(field(body, "definition"), "definition"),
+        text(field(body, "state"), "state"),
+        long_text(field(body, "error"), "error"),
+        [_topic(each) for each in array(field(body, "topics"), "topics")],
+        [_partition(each) for each in array(field(body, "partitions"), "partitions")],
+        [(text(topic, "topic"), long_text(reason, "reason") or "") for topic, reason in problems],
+        [_promoted(each) for each in array(field(body, "promoted", []), "promoted")],
+    )
+
+
+def _topic(entry: Any) -> MirroredTopic:
+    topic, state, source_id = row(entry, "topics[]", 3)
+    return MirroredTopic(text(topic, "topic"), text(state, "state"), optional_text(source_id, "source_id"))
+
+
+def _partition(entry: Any) -> MirroredPartition:
+    topic, partition, state, offset, source_offset, lag_records, lag_seconds, error = row(entry, "partitions[]", 8)
+    return MirroredPartition(
+        text(topic, "topic"),
+        integer(partition, "partition", INT32),
+        text(state, "state"),
+        integer(offset, "offset", INT64),
+        integer(source_offset, "source_offset", INT64),
+        None if lag_records is None else integer(lag_records, "lag_records", INT64),
+        None if lag_seconds is None else number(lag_seconds, "lag_seconds"),
+        long_text(error, "error"),
+    )
+
+
+def _promoted(entry: Any) -> PromotedPartition:
+    topic, partition, *numbers = row(entry, "promoted[]", 9)
+    copied_end, source_epoch, end, leader_epoch, committed, aborted, cut = (
+        integer(each, "promoted[] number", INT64) for each in numbers
+    )
+    return PromotedPartition(
+        text(topic, "topic"),
+        integer(partition, "partition", INT32),
+        copied_end,
+        source_epoch,
+        end,
+        leader_epoch,
+        committed,
+        aborted,
+        cut,
+    )
+
+
+def _fields(value: Any, name: str) -> dict[str, Any]:
+    """Check that a map has text keys and plain values; MirrorDefinition checks what they mean."""
+    found = body_of(value, name)
+    for key, each in found.items():
+        text(key, f"{name} key")
+        values = each if type(each) is list else [each]
+        for part in values:
+            if part is not None and type(part) not in (bool, int, str):
+                raise DecodeError(f"{name}.{key} has a value that is no text, integer, boolean or null")
+    return found
+
+
+def _plain(fields: Any) -> dict[str, Any]:
+    """Return the fields as msgpack encodes them: lists for tuples, texts for enum members."""
+    plain: dict[str, Any] = {}
+    for name, value in fields.items():
+        if isinstance(value, list | tuple):
+            plain[name] = list(value)
+        else:
+            plain[name] = str(value) if isinstance(value, str) else value
+    return plain

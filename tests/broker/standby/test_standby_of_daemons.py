@@ -1,0 +1,246 @@
+"""A standby of a daemon: the same bytes, planned and unplanned takeovers, kills of both sides, the way back."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from barnabas import Admin, AdminConfig, Consumer, ConsumerConfig, Producer, ProducerConfig
+from barnabas.broker.metadata.directories.standby_state import read_state, write_state
+from barnabas.clients.testing import BrokerProcessError
+from barnabas.commands.failures import CommandFailure
+from barnabas.protocol.messages.data.list_offsets import LATEST_TIMESTAMP
+from barnabas.protocol.topic_partition import TopicPartition
+from tests.support.daemon import Daemon, start_daemon
+from tests.support.eventually import eventually
+from tests.support.standby import Standby
+
+
+@pytest.fixture
+def active(tmp_path: Path) -> Iterator[Daemon]:
+    with start_daemon(tmp_path / "active") as daemon:
+        yield daemon
+
+
+@pytest.fixture
+def standby(tmp_path: Path, active: Daemon) -> Iterator[Standby]:
+    with Standby(tmp_path / "standby", active.bootstrap) as daemon:
+        yield daemon
+
+
+def files(daemon: Daemon) -> dict[str, bytes]:
+    """Return the segments of all partitions and of the metadata log that have records."""
+    found = {
+        f"{path.parent.name}/{path.name}": path.read_bytes().rstrip(b"\0")
+        for path in sorted(daemon.data_directory.glob("*/*.log"))
+    }
+    return {name: content for name, content in found.items() if content}
+
+
+def until_equal(standby: Standby, active: Daemon) -> dict[str, bytes]:
+    """Wait until both sides have the same bytes, and return them."""
+
+    def equal() -> dict[str, bytes] | None:
+        found = files(active)
+        return found if files(standby) == found else None
+
+    return eventually(equal, what="equal files", timeout_s=30)
+
+
+async def produce(bootstrap: str, topic: str, values: range, partitions: int = 2) -> None:
+    async with Producer(ProducerConfig(bootstrap=bootstrap)) as producer:
+        for number in values:
+            await producer.send_and_wait(topic, b"%d" % number, partition=number % partitions)
+
+
+async def transact(bootstrap: str, topic: str, *values: bytes, aborts: bool = False) -> None:
+    async with Producer(ProducerConfig(bootstrap=bootstrap, transactional_id="x")) as producer:
+        with contextlib.suppress(ZeroDivisionError):
+            async with producer.transaction():
+                for number, value in enumerate(values):
+                    await producer.send_and_wait(topic, value, partition=number % 2)
+                if aborts:
+                    raise ZeroDivisionError
+
+
+async def consume(bootstrap: str, topic: str, count: int, group: str = "g") -> list[bytes]:
+    """Read and commit `count` records as a member of a group."""
+    found: list[bytes] = []
+    config = ConsumerConfig(
+        bootstrap=bootstrap, group=group, offset_reset="earliest", isolation="read_committed", auto_commit=False
+    )
+    async with Consumer(config) as consumer, asyncio.timeout(30):
+        await consumer.subscribe([topic])
+        while len(found) < count:
+            found += [each.value or b"" for each in await consumer.poll(timeout_ms=100)]
+        await consumer.commit()
+    return found
+
+
+async def test_everything_is_copied_and_a_planned_switch_loses_nothing(active: Daemon, standby: Standby) -> None:
+    active.create_topic("t", partitions=2, configs={"retention.ms": "1234567890"})
+    await produce(active.bootstrap, "t", range(40))
+    await transact(active.bootstrap, "t", b"a", b"b", aborts=True)
+    await transact(active.bootstrap, "t", b"c", b"d")
+    assert len(await consume(active.bootstrap, "t", 42)) == 42
+    await produce(active.bootstrap, "t", range(100, 110))
+    names = until_equal(standby, active).keys()
+    assert {each.rpartition("-")[0].partition("/")[0] for each in names} >= {"t", "__consumer_offsets"}
+    assert standby.until()["lag_records"] == 0
+    answer = standby.promote(planned=True)
+    assert (answer["number"], answer["lag_records"], standby.status()["state"]) == (1, 0, "active")
+    assert eventually(lambda: None if active.running else True, what="the stop of the old broker", timeout_s=20)
+    assert sorted(await consume(standby.bootstrap, "t", 10)) == [b"%d" % each for each in range(100, 110)]
+    await transact(standby.bootstrap, "t", b"e", b"f")
+    assert len(await consume(standby.bootstrap, "t", 2)) == 2
+    async with Admin(AdminConfig(bootstrap=standby.bootstrap)) as admin:
+        configs = {each.name: each.value for each in await admin.describe_configs(topic="t")}
+    assert configs["retention.ms"] == "1234567890"
+    assert active.stop() == 0
+    with pytest.raises(BrokerProcessError, match="was handed over to the standby in switch 1"):
+        active.start()
+
+
+async def test_a_producer_goes_on_through_a_planned_switch_without_a_lost_or_doubled_record(
+    active: Daemon, standby: Standby
+) -> None:
+    active.create_topic("t", partitions=1)
+    standby.until()
+    port = free_port()
+    standby.stop()
+    standby.port = port
+    standby.start()
+    standby.until()
+    bootstrap = f"{active.bootstrap},127.0.0.1:{port}"
+    acknowledged: list[int] = []
+
+    async def send_all() -> None:
+        async with Producer(ProducerConfig(bootstrap=bootstrap)) as producer:
+            for number in range(10_000):
+                await producer.send_and_wait("t", b"%d" % number)
+                acknowledged.append(number)
+                if switched.is_set() and len(acknowledged) > at_switch + 50:
+                    return
+
+    switched, at_switch = asyncio.Event(), 0
+    sending = asyncio.create_task(send_all())
+    while len(acknowledged) < 200:
+        assert not sending.done(), sending.result()
+        await asyncio.sleep(0.01)
+    await asyncio.to_thread(standby.promote, planned=True)
+    at_switch = len(acknowledged)
+    switched.set()
+    async with asyncio.timeout(30):
+        await sending
+    found = await consume(standby.bootstrap, "t", len(acknowledged))
+    assert found == [b"%d" % each for each in acknowledged]
+    assert active.stop() == 0
+
+
+async def test_a_planned_switch_waits_until_a_standby_that_is_behind_has_everything(
+    active: Daemon, standby: Standby
+) -> None:
+    active.create_topic("t", partitions=2)
+    standby.until()
+    standby.stop()
+    async with Producer(ProducerConfig(bootstrap=active.bootstrap, linger_ms=5)) as producer:
+        sent = [await producer.send("t", bytes(60_000), partition=each % 2) for each in range(1000)]
+        await asyncio.gather(*sent)
+    standby.start()
+    eventually(lambda: None if standby.status()["state"] == "connecting" else True, what="a start", timeout_s=20)
+    standby.promote(planned=True)
+    async with Admin(AdminConfig(bootstrap=standby.bootstrap)) as admin:
+        ends = await admin.list_offsets({TopicPartition("t", each): LATEST_TIMESTAMP for each in range(2)})
+    assert [each.offset for each in ends.values()] == [500, 500]
+    assert active.stop() == 0
+
+
+async def test_kills_of_both_sides_an_unplanned_takeover_and_the_way_back(active: Daemon, standby: Standby) -> None:
+    active.create_topic("t", partitions=2)
+    await produce(active.bootstrap, "t", range(20))
+    standby.until()
+    until_equal(standby, active)
+    await asyncio.to_thread(standby.restart, clean=False)
+    await produce(active.bootstrap, "t", range(20, 30))
+    until_equal(standby, active)
+    await asyncio.to_thread(active.restart, clean=False)
+    await produce(active.bootstrap, "t", range(30, 40))
+    before = until_equal(standby, active)
+    await asyncio.to_thread(standby.stop)
+    await produce(active.bootstrap, "t", range(1000, 1010))
+    active.create_topic("only-here", partitions=1)
+    active.kill()
+    await asyncio.to_thread(standby.start)
+    standby.until("failed")
+    with pytest.raises(CommandFailure, match="planned switch"):
+        standby.promote(planned=True)
+    assert standby.promote()["number"] == 1
+    assert files(standby)["t-0/00000000000000000000.log"] == before["t-0/00000000000000000000.log"]
+    assert len(await consume(standby.bootstrap, "t", 40)) == 40
+    active.port = free_port()  # where the new broker does not find it
+    active.start()  # the mistake: now both sides append in the same leader epoch
+    await produce(active.bootstrap, "t", range(2000, 2007))
+    await produce(standby.bootstrap, "t", range(40, 60))
+    await asyncio.to_thread(active.stop)
+    back = Standby(active.directory, standby.bootstrap, settings=active.settings)
+    with back:
+        back.until()
+        until_equal(back, standby)
+        assert list(back.data_directory.glob("t-*.cut-*.log"))
+        assert list(back.data_directory.glob("only-here-0*-stray"))
+        assert back.promote(planned=True)["number"] == 2
+        assert sorted(await consume(back.bootstrap, "t", 20)) == sorted(b"%d" % each for each in range(40, 60))
+        assert standby.stop() == 0
+
+
+async def test_metadata_that_cannot_be_trusted_is_kept_until_the_active_broker_answers(
+    active: Daemon, standby: Standby
+) -> None:
+    active.create_topic("t", partitions=1)
+    standby.until()
+    until_equal(standby, active)
+    await asyncio.to_thread(standby.stop)
+    await asyncio.to_thread(active.stop)
+    state = read_state(standby.data_directory)
+    write_state(standby.data_directory, state._replace(is_verified=False))
+    log = standby.data_directory / "__cluster_metadata-0" / f"{0:020d}.log"
+    before = log.read_bytes()
+    await asyncio.to_thread(standby.start)
+    eventually(lambda: standby.status()["error"], what="an error of the metadata", timeout_s=20)
+    assert log.read_bytes() == before
+    with pytest.raises(CommandFailure, match="not yet"):
+        standby.promote()
+    await asyncio.to_thread(active.start)
+    standby.until()
+    until_equal(standby, active)
+
+
+async def test_a_replaced_broker_that_comes_back_is_stopped_and_never_serves_again(
+    active: Daemon, standby: Standby
+) -> None:
+    active.create_topic("t", partitions=2)
+    standby.until()
+    active.kill()
+    assert standby.promote()["number"] == 1
+    active.start()
+    eventually(lambda: None if active.running else True, what="the stop of the replaced broker", timeout_s=20)
+    assert active.stop() == 0
+    assert "a standby has taken over from this broker, stopping: number=1" in active.log
+    with pytest.raises(BrokerProcessError, match="was handed over to the standby in switch 1"):
+        active.start()
+    await asyncio.to_thread(standby.restart, clean=False)
+    eventually(lambda: True if standby.status()["state"] == "active" else None, what="serving again", timeout_s=20)
+    await produce(standby.bootstrap, "t", range(10))
+
+
+def free_port() -> int:
+    import socket
+
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+        return port

@@ -1,0 +1,582 @@
+"""The client's tables: every field of every version as in kio's entities, the values that come out, hostile answers."""
+
+from __future__ import annotations
+
+import random
+from datetime import timedelta
+from importlib import import_module
+from typing import Any
+from uuid import UUID
+
+import pytest
+from kio.schema.errors import ErrorCode as KafkaError
+
+from barnabas.protocol.errors import DecodeError, ErrorCode
+from barnabas.protocol.kafka.apis import KAFKA_APIS
+from barnabas.protocol.kafka.client import transactions
+from barnabas.protocol.kafka.client.api import ClientApi
+from barnabas.protocol.kafka.client.api_versions import API_VERSIONS, Software
+from barnabas.protocol.kafka.client.describe_configs import DESCRIBE_CONFIGS, DescribedEntry, DescribedResource
+from barnabas.protocol.kafka.client.describe_groups import DESCRIBE_GROUPS
+from barnabas.protocol.kafka.client.fetch import (
+    FETCH,
+    EpochEnd,
+    FetchQuery,
+    ForgottenTopic,
+    LeaderAndEpoch,
+    PartitionToFetch,
+    TopicToFetch,
+)
+from barnabas.protocol.kafka.client.find_coordinator import FIND_COORDINATOR
+from barnabas.protocol.kafka.client.list_groups import LIST_GROUPS
+from barnabas.protocol.kafka.client.list_offsets import LIST_OFFSETS
+from barnabas.protocol.kafka.client.metadata import METADATA, MetadataQuery
+from barnabas.protocol.kafka.client.offset_fetch import OFFSET_FETCH
+from barnabas.protocol.kafka.client.offset_for_leader_epoch import OFFSET_FOR_LEADER_EPOCH
+from barnabas.protocol.kafka.client.sasl import SASL_AUTHENTICATE, SASL_HANDSHAKE
+from barnabas.protocol.messages.cluster.configs import (
+    ConfigResource,
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+)
+from barnabas.protocol.messages.data.describe_producers import (
+    ActiveProducer,
+    DescribeProducersPartitionResult,
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    DescribeProducersTopic,
+    DescribeProducersTopicResult,
+)
+from barnabas.protocol.messages.data.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResult,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+    ListOffsetsTopicResult,
+)
+from barnabas.protocol.messages.data.offset_for_leader_epoch import (
+    EpochPartition,
+    EpochPartitionResult,
+    EpochTopic,
+    EpochTopicResult,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+)
+from barnabas.protocol.messages.groups.describe_groups import (
+    DescribedGroup,
+    DescribedMember,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+from barnabas.protocol.messages.groups.find_coordinator import (
+    CoordinatorResult,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+from barnabas.protocol.messages.groups.groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+from barnabas.protocol.messages.groups.offset_fetch import (
+    OffsetFetchGroup,
+    OffsetFetchGroupResult,
+    OffsetFetchPartitionResult,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    OffsetFetchTopic,
+    OffsetFetchTopicResult,
+)
+from barnabas.protocol.messages.security.sasl import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
+from barnabas.protocol.messages.topics.metadata import (
+    BrokerAddress,
+    MetadataRequest,
+    MetadataResponse,
+    PartitionMetadata,
+    TopicMetadata,
+)
+from barnabas.protocol.messages.transactions.add_partitions_to_txn import TxnTopic
+from barnabas.protocol.messages.transactions.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    TransactionDescription,
+)
+from barnabas.protocol.messages.transactions.list_transactions import (
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    TransactionListing,
+)
+from barnabas.protocol.primitives import Reader
+from tests.support.kafka.drawing import draw
+from tests.support.kafka.kafka_wire import message_type, read, schema, written
+from tests.support.kafka.shapes import shape_of_entity, shape_of_table
+
+APIS = [
+    API_VERSIONS,
+    METADATA,
+    FETCH,
+    LIST_OFFSETS,
+    OFFSET_FOR_LEADER_EPOCH,
+    DESCRIBE_CONFIGS,
+    FIND_COORDINATOR,
+    LIST_GROUPS,
+    DESCRIBE_GROUPS,
+    OFFSET_FETCH,
+    transactions.DESCRIBE_TRANSACTIONS,
+    transactions.LIST_TRANSACTIONS,
+    transactions.DESCRIBE_PRODUCERS,
+    SASL_HANDSHAKE,
+    SASL_AUTHENTICATE,
+]
+VERSIONS = [
+    pytest.param(api, version, id=f"{api.key.label}-v{version}")
+    for api in APIS
+    for version in range(api.lowest, api.highest + 1)
+]
+UNUSED_TAGS = {
+    "cluster_id",
+    "replica_state",
+    "replica_directory_id",
+    "snapshot_id",
+    "supported_features",
+    "finalized_features",
+    "finalized_features_epoch",
+    "zk_migration_ready",
+}
+"""Tagged fields that the client neither writes nor reads."""
+
+
+def body_of(api: ClientApi, version: int, request: Any) -> memoryview:
+    """The body of a request frame, after checks of its header."""
+    frame = api.frame(version, 77, "clientä", request)
+    header = Reader(frame)
+    assert header.int32() == len(frame) - 4
+    assert (header.int16(), header.int16(), header.int32()) == (api.key, version, 77)
+    assert header.raw(header.int16()).decode() == "clientä"
+    if version >= api.request.flexible_from:
+        assert header.tagged_fields() == {}
+    return memoryview(frame)[header.position :]
+
+
+def read_by(api: ClientApi, version: int, body: bytes) -> Any:
+    has_tags = version >= api.answer.flexible_from and api is not API_VERSIONS
+    return api.read(version, memoryview((b"\x01\x05\x01x" if has_tags else b"") + body))
+
+
+@pytest.mark.parametrize("kind", ["request", "answer"])
+@pytest.mark.parametrize(("api", "version"), VERSIONS)
+def test_every_field_is_that_of_kafkas_definition(api: ClientApi, version: int, kind: str) -> None:
+    message = getattr(api, kind)
+    entity_type = message_type(api.key.label, version, "response" if kind == "answer" else kind)
+    assert shape_of_table(message.body, version) == shape_of_entity(entity_type, UNUSED_TAGS)
+    assert (version >= message.flexible_from) == entity_type.__flexible__
+
+
+@pytest.mark.parametrize(("api", "version"), VERSIONS)
+def test_every_answer_is_read_to_its_end(api: ClientApi, version: int) -> None:
+    entity_type = message_type(api.key.label, version, "response")
+    rng = random.Random(f"{api.key} {version}")
+    for _ in range(20):
+        body = written(draw(entity_type, None, rng))
+        read_by(api, version, body)
+        for end in rng.sample(range(len(body)), min(3, len(body))):
+            with pytest.raises(DecodeError):
+                read_by(api, version, body[:end])
+
+
+def test_mutated_answers_raise_decode_errors_and_nothing_else() -> None:
+    rng = random.Random("answers")
+    for param in VERSIONS:
+        api, version = param.values
+        assert isinstance(api, ClientApi)
+        assert isinstance(version, int)
+        original = written(draw(message_type(api.key.label, version, "response"), None, rng))
+        for turn in range(30):
+            data = bytearray(original)
+            for _ in range(rng.randint(1, 3)):
+                if data:
+                    data[rng.randrange(len(data))] = rng.choice((0, 1, 127, 128, 255, rng.randrange(256)))
+            try:
+                read_by(api, version, bytes(data))
+            except DecodeError:
+                continue
+            except Exception as error:
+                error.add_note(f"{api.key.label} v{version} turn {turn}: {bytes(data)!r}")
+                raise
+
+
+REQUESTS: list[tuple[ClientApi, Any, dict[str, int]]] = [
+    (API_VERSIONS, Software("barnabas", "1.0"), {"client": 3, "client_version": 3}),
+    (LIST_OFFSETS, ListOffsetsRequest(1, [ListOffsetsTopic("t", [ListOffsetsPartition(3, -2, 9)])]), {}),
+    (OFFSET_FOR_LEADER_EPOCH, OffsetForLeaderEpochRequest([EpochTopic("t", [EpochPartition(3, 5, 9)])]), {}),
+    (FIND_COORDINATOR, FindCoordinatorRequest(("g",), 1), {}),
+    (LIST_GROUPS, ListGroupsRequest(("Stable",), ("consumer",)), {"states": 4, "types": 5}),
+    (DESCRIBE_GROUPS, DescribeGroupsRequest(("g", "h"), True), {"include_authorized_operations": 3}),
+    (
+        OFFSET_FETCH,
+        OffsetFetchRequest([OffsetFetchGroup("g", [OffsetFetchTopic("t", (0, 7))], "m", 4)], True),
+        {"require_stable": 7},
+    ),
+    (OFFSET_FETCH, OffsetFetchRequest([OffsetFetchGroup("g", None)], False), {}),
+    (transactions.DESCRIBE_TRANSACTIONS, DescribeTransactionsRequest(["a", "b"]), {}),
+    (
+        transactions.LIST_TRANSACTIONS,
+        ListTransactionsRequest(["Ongoing"], [7], 1000, "a.*"),
+        {"duration_ms": 1, "transactional_id_pattern": 2},
+    ),
+    (transactions.DESCRIBE_PRODUCERS, DescribeProducersRequest([DescribeProducersTopic("t", (0, 1))]), {}),
+    (SASL_HANDSHAKE, SaslHandshakeRequest("PLAIN"), {}),
+    (SASL_AUTHENTICATE, SaslAuthenticateRequest(b"secret"), {}),
+]
+"""Requests in neutral form, with the first version of fields that older versions leave out."""
+
+
+@pytest.mark.parametrize(("api", "request_", "since"), REQUESTS)
+def test_the_broker_reads_the_request_that_was_written(api: ClientApi, request_: Any, since: dict[str, int]) -> None:
+    (served,) = (each for each in KAFKA_APIS if each.key == api.key)
+    codec = import_module(served.module)
+    for version in range(max(api.lowest, served.lowest), api.highest + 1):
+        found = codec.decode_request(version, body_of(api, version, request_))
+        for name in type(request_).__slots__ if hasattr(type(request_), "__slots__") else type(request_)._fields:
+            if name in ("unknown_is_error", "by_id") or version < since.get(name, 0):
+                continue
+            expected = getattr(request_, name)
+            if version < 4 and api is LIST_OFFSETS and name == "topics":
+                expected = [ListOffsetsTopic("t", [ListOffsetsPartition(3, -2)])]
+            if version < 2 and api is LIST_OFFSETS and name == "isolation":
+                expected = 0
+            if version < 9 and api is OFFSET_FETCH and name == "groups":
+                expected = [OffsetFetchGroup("g", expected[0].topics)]
+            assert getattr(found, name) == expected, (version, name)
+
+
+@pytest.mark.parametrize("version", range(METADATA.lowest, METADATA.highest + 1))
+def test_metadata_asks_for_topics_without_creating_them(version: int) -> None:
+    codec = import_module("barnabas.protocol.kafka.topics.metadata")
+    for names in (None, [], ["a", "bä"]):
+        found = codec.decode_request(version, body_of(METADATA, version, MetadataQuery(names)))
+        assert found == MetadataRequest(names)
+
+
+@pytest.mark.parametrize("version", range(1, 5))
+def test_describe_configs_requests_some_or_all_properties(version: int) -> None:
+    codec = import_module("barnabas.protocol.kafka.cluster.describe_configs")
+    request = DescribeConfigsRequest(
+        [
+            DescribeConfigsResource(ConfigResource(2, "t"), ["retention.ms"]),
+            DescribeConfigsResource(ConfigResource(4, "")),
+        ],
+        include_documentation=False,
+    )
+    assert codec.decode_request(version, body_of(DESCRIBE_CONFIGS, version, request)) == request
+
+
+ANSWERS: list[tuple[ClientApi, Any]] = [
+    (
+        LIST_OFFSETS,
+        ListOffsetsResponse(
+            [ListOffsetsTopicResult("t", [ListOffsetsPartitionResult(3, ErrorCode.NONE, 2**40, 2**41, 5)])]
+        ),
+    ),
+    (
+        OFFSET_FOR_LEADER_EPOCH,
+        OffsetForLeaderEpochResponse(
+            [EpochTopicResult("t", [EpochPartitionResult(3, ErrorCode.FENCED_LEADER_EPOCH, 5, 2**40)])]
+        ),
+    ),
+    (FIND_COORDINATOR, FindCoordinatorResponse([CoordinatorResult("g", ErrorCode.NONE, None, 7, "h", 9)])),
+    (
+        FIND_COORDINATOR,
+        FindCoordinatorResponse([CoordinatorResult("g", ErrorCode.COORDINATOR_NOT_AVAILABLE, "wait")]),
+    ),
+    (LIST_GROUPS, ListGroupsResponse([ListedGroup("g", "consumer", "Stable", "Classic")], ErrorCode.NONE)),
+    (
+        DESCRIBE_GROUPS,
+        DescribeGroupsResponse(
+            [
+                DescribedGroup(
+                    "g",
+                    "Stable",
+                    "consumer",
+                    "range",
+                    [DescribedMember("m", "i", "c", "/h", b"a", b"b")],
+                    ErrorCode.NONE,
+                    None,
+                    9,
+                )
+            ]
+        ),
+    ),
+    (
+        OFFSET_FETCH,
+        OffsetFetchResponse(
+            [
+                OffsetFetchGroupResult(
+                    "g",
+                    [
+                        OffsetFetchTopicResult(
+                            "t", [OffsetFetchPartitionResult(3, ErrorCode.NONE, 2**40, 6, "note")], None
+                        )
+                    ],
+                )
+            ]
+        ),
+    ),
+    (OFFSET_FETCH, OffsetFetchResponse([OffsetFetchGroupResult("g", [], ErrorCode.NOT_COORDINATOR)])),
+    (
+        transactions.DESCRIBE_TRANSACTIONS,
+        DescribeTransactionsResponse(
+            [TransactionDescription("x", ErrorCode.NONE, "Ongoing", 1000, 2**40, 2**41, 5, [TxnTopic("t", [1, 2])])]
+        ),
+    ),
+    (
+        transactions.LIST_TRANSACTIONS,
+        ListTransactionsResponse([TransactionListing("x", 2**41, "Ongoing")], ["Odd"], ErrorCode.NONE),
+    ),
+    (
+        transactions.DESCRIBE_PRODUCERS,
+        DescribeProducersResponse(
+            [
+                DescribeProducersTopicResult(
+                    "t",
+                    [
+                        DescribeProducersPartitionResult(
+                            3, ErrorCode.NONE, None, [ActiveProducer(2**40, 2, 3, 2**41, 5, 2**42)]
+                        )
+                    ],
+                )
+            ]
+        ),
+    ),
+    (SASL_HANDSHAKE, SaslHandshakeResponse(ErrorCode.UNSUPPORTED_SASL_MECHANISM, ["PLAIN"])),
+    (SASL_AUTHENTICATE, SaslAuthenticateResponse(b"data", 5000, ErrorCode.NONE, "")),
+]
+MISSING_FIELDS = {
+    "list_offsets": [(4, "leader_epoch=5", "leader_epoch=-1")],
+    "find_coordinator": [(4, "key='g'", "key=''")],
+    "list_groups": [(4, "state='Stable'", "state=''"), (5, "group_type='Classic'", "group_type=''")],
+    "describe_groups": [
+        (3, "authorized_operations=9", "authorized_operations=-2147483648"),
+        (4, "group_instance_id='i'", "group_instance_id=None"),
+    ],
+    "offset_fetch": [(8, "group_id='g'", "group_id=''"), (5, "leader_epoch=6", "leader_epoch=-1")],
+}
+"""Fields that versions before a first one leave out: how they are shown with and without."""
+
+
+@pytest.mark.parametrize(("api", "answer"), ANSWERS)
+def test_the_client_reads_the_answer_that_the_broker_wrote(api: ClientApi, answer: Any) -> None:
+    (served,) = (each for each in KAFKA_APIS if each.key == api.key)
+    codec = import_module(served.module)
+    for version in range(max(api.lowest, served.lowest), api.highest + 1):
+        expected = repr(answer)
+        for first, with_field, without in MISSING_FIELDS.get(api.key.label, []):
+            if version < first:
+                assert with_field in expected or "NOT_COORDINATOR" in expected or "wait" in expected
+                expected = expected.replace(with_field, without)
+        found = read_by(api, version, codec.encode_response(version, answer))
+        assert repr(found) == expected, version
+
+
+@pytest.mark.parametrize("version", range(METADATA.lowest, METADATA.highest + 1))
+def test_metadata_has_brokers_leaders_epochs_and_ids(version: int) -> None:
+    codec = import_module("barnabas.protocol.kafka.topics.metadata")
+    topic = TopicMetadata(
+        "t",
+        ErrorCode.NONE,
+        bytes(range(16)),
+        (PartitionMetadata(3, ErrorCode.LEADER_NOT_AVAILABLE, 7, 11, (7, 8), (8,), (9,)),),
+        True,
+    )
+    refused = TopicMetadata("u", ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    brokers = [BrokerAddress(7, "h", 9092), BrokerAddress(8, "i", 9093)]
+    body = codec.encode_response(version, MetadataResponse("cluster", brokers, [topic, refused], 8))
+    found = read_by(METADATA, version, body)
+    assert (found.error, found.cluster_id, found.controller_id) == (ErrorCode.NONE, "cluster", 8)
+    assert found.brokers == brokers
+    partition = topic.partitions[0]
+    if version < 7:
+        partition.leader_epoch = -1
+    if version < 5:
+        partition.offline = ()
+    if version < 10:
+        topic.topic_id = bytes(16)
+    assert found.topics == [topic, refused]
+
+
+def test_metadata_without_cluster_id_or_with_an_error() -> None:
+    kio = message_type("metadata", 13, "response")
+    body = written(kio(throttle_time=_ms(0), brokers=(), cluster_id=None, topics=(), error_code=KafkaError(129)))
+    found = read_by(METADATA, 13, body)
+    assert (found.cluster_id, found.error) == (None, ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
+@pytest.mark.parametrize("version", range(FETCH.lowest, FETCH.highest + 1))
+def test_kafka_reads_our_fetch(version: int) -> None:
+    topic_id = UUID(int=5).bytes
+    query = FetchQuery(
+        500,
+        1,
+        2**23,
+        [TopicToFetch("t", topic_id, [PartitionToFetch(3, 2**40, 2**20, 7, 6)])],
+        12,
+        34,
+        [ForgottenTopic("t", topic_id, [4])],
+    )
+    found = read(message_type("fetch", version, "request"), bytes(body_of(FETCH, version, query)))
+    assert (found.max_wait, found.min_bytes, found.max_bytes, found.isolation_level) == (_ms(500), 1, 2**23, 0)
+    assert getattr(found, "replica_id", -1) == -1
+    (topic,) = found.topics
+    assert (topic.topic_id if version >= 13 else topic.topic) == (UUID(int=5) if version >= 13 else "t")
+    (partition,) = topic.partitions
+    assert (partition.partition, partition.fetch_offset, partition.partition_max_bytes) == (3, 2**40, 2**20)
+    assert getattr(partition, "current_leader_epoch", 7) == 7
+    assert getattr(partition, "last_fetched_epoch", 6) == 6
+    assert hasattr(partition, "last_fetched_epoch") == (version >= 12)
+    if version >= 7:
+        assert (found.session_id, found.session_epoch) == (12, 34)
+        (forgotten,) = found.forgotten_topics_data
+        assert (forgotten.topic_id if version >= 13 else forgotten.topic) == (UUID(int=5) if version >= 13 else "t")
+        assert forgotten.partitions == (4,)
+
+
+@pytest.mark.parametrize("version", range(FETCH.lowest, FETCH.highest + 1))
+def test_fetched_partitions_have_offsets_divergence_leader_and_records(version: int) -> None:
+    kio = schema("fetch", version, "response")
+    newer: dict[str, Any] = {}
+    if version >= 5:
+        newer["log_start_offset"] = 2**42
+    if version >= 12:
+        newer["diverging_epoch"] = kio.EpochEndOffset(epoch=4, end_offset=2**43)
+        newer["current_leader"] = kio.LeaderIdAndEpoch(leader_id=9, leader_epoch=10)
+    aborted = (kio.AbortedTransaction(producer_id=1, first_offset=2),)
+    partitions = tuple(
+        kio.PartitionData(
+            partition_index=3,
+            error_code=KafkaError(6),
+            high_watermark=2**40,
+            last_stable_offset=2**41,
+            aborted_transactions=given,
+            records=records,
+            **newer,
+        )
+        for given, records in ((aborted, b"batches"), (None, None))
+    )
+    key = {"topic_id": UUID(int=5)} if version >= 13 else {"topic": "t"}
+    whole: dict[str, Any] = {"error_code": KafkaError(70), "session_id": 12} if version >= 7 else {}
+    if version >= 16:
+        whole["node_endpoints"] = (kio.NodeEndpoint(node_id=9, host="h", port=1, rack="r"),)
+    topics = (kio.FetchableTopicResponse(**key, partitions=partitions),)
+    body = written(kio.FetchResponse(throttle_time=_ms(7), responses=topics, **whole))
+    frame = (b"\x00" if version >= 12 else b"") + body
+    found = FETCH.read(version, memoryview(frame))
+    assert found.throttle_ms == 7
+    assert (found.error, found.session_id) == ((ErrorCode.FETCH_SESSION_ID_NOT_FOUND, 12) if whole else (0, 0))
+    assert list(found.endpoints) == ([BrokerAddress(9, "h", 1)] if version >= 16 else [])
+    (topic,) = found.topics
+    assert (topic.topic_id if version >= 13 else topic.name) == (UUID(int=5).bytes if version >= 13 else "t")
+    first, second = topic.partitions
+    assert (first.partition, first.error) == (3, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    assert (first.high_watermark, first.last_stable_offset) == (2**40, 2**41)
+    assert first.log_start_offset == (2**42 if version >= 5 else -1)
+    assert first.diverging == (EpochEnd(4, 2**43) if version >= 12 else None)
+    assert first.leader == (LeaderAndEpoch(9, 10) if version >= 12 else None)
+    assert (bytes(first.records), bytes(second.records)) == (b"batches", b"")
+    assert first.records.obj is frame
+
+
+def test_fetched_partitions_without_divergence_have_none() -> None:
+    kio = schema("fetch", 17, "response")
+    data = kio.PartitionData(
+        partition_index=0, error_code=KafkaError(0), high_watermark=1, aborted_transactions=None, records=b""
+    )
+    topics = (kio.FetchableTopicResponse(topic_id=UUID(int=1), partitions=(data,)),)
+    body = written(kio.FetchResponse(throttle_time=_ms(0), error_code=KafkaError(0), responses=topics))
+    found = read_by(FETCH, 17, body).topics[0].partitions[0]
+    assert (found.diverging, found.leader, found.last_stable_offset) == (None, None, -1)
+
+
+@pytest.mark.parametrize("version", range(1, 5))
+def test_described_configs_have_value_and_layer(version: int) -> None:
+    kio = schema("describe_configs", version, "response")
+    typed = {"config_type": 5, "documentation": "d"} if version >= 3 else {}
+    synonym = kio.DescribeConfigsSynonym(name="s", value=None, source=4)
+    entry = kio.DescribeConfigsResourceResult(
+        name="retention.ms",
+        value="5",
+        read_only=True,
+        config_source=1,
+        is_sensitive=False,
+        synonyms=(synonym,),
+        **typed,
+    )
+    result = kio.DescribeConfigsResult(
+        error_code=KafkaError(29), error_message="no", resource_type=2, resource_name="t", configs=(entry,)
+    )
+    body = written(kio.DescribeConfigsResponse(throttle_time=_ms(0), results=(result,)))
+    assert read_by(DESCRIBE_CONFIGS, version, body) == [
+        DescribedResource(
+            ConfigResource(2, "t"),
+            ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+            "no",
+            [DescribedEntry("retention.ms", "5", True, 1, False)],
+        )
+    ]
+
+
+@pytest.mark.parametrize("version", [0, 3])
+def test_versions_of_a_broker_are_ranges_by_key(version: int) -> None:
+    kio = schema("api_versions", version, "response")
+    keys = tuple(kio.ApiVersion(api_key=key, min_version=low, max_version=9) for key, low in ((1, 4), (999, 0)))
+    throttle = {"throttle_time": _ms(0)} if version else {}
+    found = API_VERSIONS.read(
+        version, memoryview(written(kio.ApiVersionsResponse(error_code=KafkaError(0), api_keys=keys, **throttle)))
+    )
+    assert (found.error, found.ranges) == (ErrorCode.NONE, {1: (4, 9), 999: (0, 9)})
+
+
+@pytest.mark.parametrize(
+    ("served", "highest", "version"),
+    [
+        ({1: (0, 99)}, None, 17),
+        ({1: (0, 99)}, 12, 12),
+        ({1: (0, 11)}, None, 11),
+        ({1: (0, 3)}, None, None),
+        ({1: (18, 20)}, None, None),
+        ({1: (13, 20)}, 12, None),
+        ({}, None, None),
+    ],
+)
+def test_the_highest_version_of_both_sides_is_spoken(
+    served: dict[int, tuple[int, int]], highest: int | None, version: int | None
+) -> None:
+    assert FETCH.version_at(served, highest) == version
+
+
+HOSTILE = [
+    (FETCH, 4, b"\0\0\0\0\x7f\xff\xff\xff", "fetch: topics: an array of 2147483647 items, but 0 bytes are left"),
+    (
+        FETCH,
+        4,
+        b"\0\0\0\0\0\0\0\1\0\1t\0\0\0\1" + bytes(22) + bytes(4) + b"\0\0\0\x09abc",
+        "fetch: topics: partitions: records: 9 bytes",
+    ),
+    (METADATA, 4, b"\0\0\0\0\0\0\0\1\0\0\0\1\xff\xff", "metadata: brokers: host: a string that is null"),
+    (METADATA, 9, b"\0\0\0\0\0\xff\xff\xff\xff\x0f", "metadata: brokers: an array of 4294967294 items"),
+    (FETCH, 16, b"\0" + bytes(10) + b"\x01\x01\0\x02\x02\0", "fetch: endpoints: "),
+]
+
+
+@pytest.mark.parametrize(("api", "version", "data", "sentence"), HOSTILE)
+def test_a_hostile_answer_is_a_decode_error_that_names_api_and_field(
+    api: ClientApi, version: int, data: bytes, sentence: str
+) -> None:
+    with pytest.raises(DecodeError) as caught:
+        api.read(version, memoryview(data))
+    assert str(caught.value).startswith(sentence)
+
+
+def _ms(milliseconds: int) -> timedelta:
+    return timedelta(milliseconds=milliseconds)
