@@ -105,8 +105,7 @@ docs: $(INSTALLED)
 
 compatibility: $(BYTECODE)
 	BARNABAS_INTEROP=$(INTEROP) BARNABAS_COMPATIBILITY_RESULT=docs/compatibility.json $(BIN)/python -m pytest -m interop \
-		tests/interop/test_clients.py tests/interop/test_kafka_tools.py tests/interop/test_group_tools.py \
-		tests/interop/test_transaction_tools.py $(ARGS); \
+		$(addprefix tests/interop/compatibility/test_,clients.py kafka_tools.py group_tools.py transaction_tools.py) $(ARGS); \
 		outcome=$$?; $(BIN)/python -m tools.compatibility --write; exit $$outcome
 
 demo: $(BYTECODE)

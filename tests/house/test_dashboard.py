@@ -1,6 +1,6 @@
 """Static checks of the Grafana dashboard and its service.
 
-tests/interop/test_dashboard.py runs them with Grafana and Prometheus.
+tests/interop/deployment/test_dashboard.py runs them with Grafana and Prometheus.
 """
 
 from __future__ import annotations

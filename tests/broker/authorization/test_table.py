@@ -1,6 +1,7 @@
 """The authorization table: the answers of every API are those that Apache Kafka 4.3.0 gave with the same ACLs.
 
-Kafka's answers are in data/kafka-4.3.0.json; tests/interop/test_authorization_kafka.py compares and records them.
+Kafka's answers are in data/kafka-4.3.0.json; tests/interop/security/test_authorization_kafka.py compares and records
+them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`openssl s_client` at a real daemon: versions, suites, certificates, server names, resumption, renegotiation.
 
-tests/interop/test_openssl_kafka.py has Apache Kafka's outcomes of the same cases.
+tests/interop/security/test_openssl_kafka.py has Apache Kafka's outcomes of the same cases.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import pytest
 from barnabas import Admin, AdminConfig, Producer, ProducerConfig
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.cluster.standby import StandbyAction, StandbyRequest, StandbyResponse
-from tests.broker.test_fetch_old_formats import LOG_NAME, OLD, serve_old_log
+from tests.broker.partitions.test_fetch_old_formats import LOG_NAME, OLD, serve_old_log
 from tests.support.authorization.describe_world import JAAS, call, log_in, prepare
 from tests.support.daemon import Daemon, start_daemon
 from tests.support.eventually import eventually

@@ -1,6 +1,6 @@
 """A consume-transform-produce loop under faults of its processes and of the broker: each record exactly once.
 
-`tests/interop/test_transformers.py` has more faults, our own client, and groups of the consumer protocol.
+`tests/interop/transactions/test_transformers.py` has more faults, our own client, and groups of the consumer protocol.
 """
 
 from __future__ import annotations

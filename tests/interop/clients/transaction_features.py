@@ -20,6 +20,9 @@ from tests.support.storage.committed_records import committed_records
 
 PARTITIONS = 2
 TIMEOUT_S = 30.0
+# Twice the session timeout of the consumer protocol (45 s): a transformer that fails and begins again without a
+# goodbye waits for it.
+_TRANSFORM_TIMEOUT_S = 120.0
 _FENCED = re.compile(r"fenced|epoch|\b90\b", re.IGNORECASE)  # sarama has no text for PRODUCER_FENCED (90)
 _PACE_S = 0.001
 
@@ -235,7 +238,7 @@ def _transform(trial: Trial, protocol: str, *, kills_client: bool) -> None:
         trial.target.restart()
         run.wait_for_progress()
         feeder.stop()
-        eventually(is_complete, what="every record in the output, once and in order", timeout_s=2 * TIMEOUT_S)
+        eventually(is_complete, what="every record in the output, once and in order", timeout_s=_TRANSFORM_TIMEOUT_S)
         run.finish()
     assert is_complete()
 

@@ -264,7 +264,7 @@ def test_a_future_name_keeps_the_whole_topic() -> None:
 def test_checkpoint_rows_are_in_the_order_of_kafkas_maps(tmp_path: Path) -> None:
     partitions = [TopicPartition("orders", 0), TopicPartition("orders", 1), TopicPartition("payments", 0)]
     assert in_kafkas_order(partitions, PRESIZED_BUCKETS) != in_kafkas_order(partitions, DEFAULT_BUCKETS)
-    # As written by Kafka 4.3.0; tests/interop/test_same_bytes.py compares with a real one.
+    # As written by Kafka 4.3.0; tests/interop/directories/test_same_bytes.py compares with a real one.
     written = [
         "codecs 0",
         "full.index 0",

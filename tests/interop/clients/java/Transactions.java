@@ -29,7 +29,7 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
 class Transactions {
     private static final long TIMEOUT_S = 30;
     private static final long READ_ON_MS = 500;
-    private static final long TRANSFORM_LIMIT_S = 60;
+    private static final long TRANSFORM_LIMIT_S = 150;
 
     private final Map<String, KafkaProducer<byte[], byte[]>> producers = new HashMap<>();
     private final Map<String, Boolean> inTransaction = new HashMap<>();
@@ -154,7 +154,9 @@ class Transactions {
         while (!Files.exists(until) && System.nanoTime() < end) {
             try {
                 transformUntil(request, until, end, records -> progress.say(sent[0] += records));
-            } catch (KafkaException | java.util.concurrent.ExecutionException error) {
+            // AsyncKafkaConsumer checks a position and sets it later; a new leader epoch in between makes poll() throw
+            // IllegalStateException("Cannot set a new position without a valid current position").
+            } catch (KafkaException | IllegalStateException | java.util.concurrent.ExecutionException error) {
                 error.printStackTrace();
                 failed.add(error.toString());
                 Thread.sleep(200);

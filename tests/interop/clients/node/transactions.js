@@ -7,7 +7,7 @@ const { setTimeout: sleep } = require('node:timers/promises');
 
 const READ_ON_MS = 500;
 const TIMEOUT_MS = 30_000;
-const TRANSFORM_LIMIT_MS = 60_000;
+const TRANSFORM_LIMIT_MS = 150_000;
 const SESSION_MS = 6_000; // it has no static members: a killed one leaves by its session timeout
 
 module.exports = (kafka, say) => {

@@ -9,6 +9,8 @@ import (
 // SessionTimeout is that of a transformer, a static member that may be killed and restarted meanwhile.
 const SessionTimeout = 30 * time.Second
 
+const transformLimit = 150 * time.Second
+
 const (
 	readOn     = 500 * time.Millisecond
 	retryPause = 200 * time.Millisecond
@@ -24,7 +26,7 @@ type Transform struct {
 
 // NewTransform returns the progress of a request.
 func NewTransform(request Request) *Transform {
-	return &Transform{until: request.Until, failed: []string{}, deadline: time.Now().Add(streamLimit)}
+	return &Transform{until: request.Until, failed: []string{}, deadline: time.Now().Add(transformLimit)}
 }
 
 // GoesOn returns whether to run another transaction.

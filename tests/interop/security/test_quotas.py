@@ -19,7 +19,7 @@ from tests.support.daemon import Daemon, start_daemon
 from tests.support.kafka.apache_kafka import Kafka
 from tests.support.metrics import metric
 
-RECORDED_RATES = Path(__file__).resolve().parents[1] / "broker" / "quotas" / "kafka_rates.json"
+RECORDED_RATES = Path(__file__).resolve().parents[2] / "broker" / "quotas" / "kafka_rates.json"
 """Expected by the tests of rates."""
 
 CONFIGS = "kafka.admin.ConfigCommand"

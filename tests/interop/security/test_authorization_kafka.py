@@ -23,7 +23,7 @@ from tests.support.authorization.table import (
 from tests.support.kafka.apache_kafka import Kafka
 
 VERSION = "4.3.0"
-RECORDED = Path(__file__).parents[1] / "broker" / "authorization" / "data" / f"kafka-{VERSION}.json"
+RECORDED = Path(__file__).parents[2] / "broker" / "authorization" / "data" / f"kafka-{VERSION}.json"
 
 
 def test_the_recorded_answers_are_those_of_kafka(tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from barnabas.protocol.sasl.plain import PLAIN, PlainClient
-from tests.interop.test_quotas import PRODUCER_PERFORMANCE
-from tests.interop.test_quotas_kafka import WINDOWS, Client, Side, Sides, assert_close, of_both, start_topics
+from tests.interop.security.test_quotas import PRODUCER_PERFORMANCE
+from tests.interop.security.test_quotas_kafka import WINDOWS, Client, Side, Sides, assert_close, of_both, start_topics
 from tests.support.daemon import start_daemon
 from tests.support.kafka.apache_kafka import Kafka
 from tests.support.kafka.kafka_wire import KafkaWire, schema
