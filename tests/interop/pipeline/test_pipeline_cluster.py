@@ -14,21 +14,12 @@ from pathlib import Path
 import pytest
 
 from tests.support.daemon import REPOSITORY
-from tests.support.interop import require_or_skip
-from tests.support.spark.session import missing_for_spark
 from tests.support.storage.bench import START_MS, TP, LogBench, append, batch
 
 pytestmark = [
     pytest.mark.timeout(900),
     pytest.mark.skipif("BARNABAS_INTEROP_CLUSTER" not in os.environ, reason="BARNABAS_INTEROP_CLUSTER is not set"),
 ]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _needs_spark() -> None:
-    missing = missing_for_spark()
-    if missing is not None:
-        require_or_skip(missing)
 
 
 SMALL = ("--conf", "spark.sql.shuffle.partitions=2")

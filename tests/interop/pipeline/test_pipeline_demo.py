@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 
 from tests.support.daemon import REPOSITORY
-from tests.support.interop import require_or_skip
-from tests.support.spark.session import missing_for_spark
 
 pytestmark = pytest.mark.timeout(1200)
 
@@ -22,9 +20,6 @@ DONE = (
 
 
 def test_the_demo_is_right_in_every_step(tmp_path: Path) -> None:
-    missing = missing_for_spark()
-    if missing is not None:
-        require_or_skip(missing)
     done = subprocess.run(
         [sys.executable, "-m", "demo.pipeline", "--rows", "1200", "--partitions", "2"],
         cwd=REPOSITORY,

@@ -26,12 +26,11 @@ from barnabas.pipeline.sink.kafka.transactions import KafkaTransactions
 from barnabas.pipeline.sink.rows import SinkRecord
 from barnabas.pipeline.sink.run_files import Commit, TransactionFiles, WrittenBatch
 from barnabas.pipeline.sink.transactional_task import Attempt, Prepared
-from tests.support.interop import require_or_skip
 from tests.support.kafka.apache_kafka import Broker, Kafka
 from tests.support.spark.driver_kills import STEPS, driver_kills_done
 from tests.support.spark.pipeline_driver import LOCAL_MASTER, Driver
 from tests.support.spark.pipeline_kills import TaskKills
-from tests.support.spark.session import missing_for_spark, running_spark
+from tests.support.spark.session import running_spark
 
 pytestmark = pytest.mark.timeout(1200)
 
@@ -143,9 +142,6 @@ def target_at_level(request: pytest.FixtureRequest, tmp_path_factory: pytest.Tem
 
 @pytest.fixture(scope="module")
 def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
-    missing = missing_for_spark()
-    if missing is not None:
-        require_or_skip(missing)
     yield from running_kafka(tmp_path_factory.mktemp("target"))
 
 

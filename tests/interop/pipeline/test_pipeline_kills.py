@@ -20,10 +20,8 @@ import pytest
 
 from barnabas import Producer, ProducerConfig
 from tests.support.daemon import Daemon, start_daemon
-from tests.support.interop import require_or_skip
 from tests.support.spark.pipeline_driver import Driver
 from tests.support.spark.pipeline_kills import Plan, TaskKills
-from tests.support.spark.session import missing_for_spark
 from tests.support.topics import count_records, create_topics, read_topic
 
 pytestmark = pytest.mark.timeout(1200)
@@ -31,13 +29,6 @@ pytestmark = pytest.mark.timeout(1200)
 SEED = 20241129
 PARTITIONS = 3
 END_TIMEOUT_S = 600
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _needs_spark() -> None:
-    missing = missing_for_spark()
-    if missing is not None:
-        require_or_skip(missing)
 
 
 @pytest.fixture(scope="module")

@@ -15,11 +15,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.daemon import Daemon, start_daemon
-from tests.support.interop import require_or_skip
 from tests.support.spark.driver_kills import STEPS, driver_kills_done
 from tests.support.spark.pipeline_driver import LOCAL_MASTER, Driver
 from tests.support.spark.pipeline_kills import TaskKills
-from tests.support.spark.session import missing_for_spark
 from tests.support.topics import create_topics, has_open_transactions, read_committed_topic
 
 pytestmark = pytest.mark.timeout(1200)
@@ -29,13 +27,6 @@ PARTITIONS = 3
 BATCHES = 5
 NEW_KEYS = 1500
 END_TIMEOUT_S = 600
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _needs_spark() -> None:
-    missing = missing_for_spark()
-    if missing is not None:
-        require_or_skip(missing)
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from pyspark.sql import functions as sf
 from barnabas import Producer, ProducerConfig
 from tests.support.daemon import Daemon, start_daemon
 from tests.support.kafka.jars import FetchError, fetch_spark_connector
-from tests.support.spark.session import missing_for_spark, running_spark
+from tests.support.spark.session import running_spark
 from tests.support.topics import create_topics
 
 pytestmark = pytest.mark.timeout(600)
@@ -44,9 +44,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory, jars: list[Path]) -> Iterato
 def jars() -> list[Path]:
     from tests.support.interop import require_or_skip
 
-    missing = missing_for_spark()
-    if missing is not None:
-        require_or_skip(missing)
     try:
         return fetch_spark_connector()
     except FetchError as error:
