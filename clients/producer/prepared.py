@@ -32,6 +32,7 @@ from barnabas.protocol.messages.transactions.describe_transactions import (
     TransactionDescription,
 )
 from barnabas.protocol.messages.transactions.end_txn import EndTxnRequest, EndTxnResponse
+from barnabas.protocol.messages.transactions.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 
 _OPEN: Final = "Ongoing"
 _LOST_CODES: Final = frozenset(
@@ -124,6 +125,23 @@ class PreparedTransactions:
         """
         request = InitProducerIdRequest(transactional_id)
         await self._ask(ApiKey.INIT_PRODUCER_ID, request, f"abort of the transaction of {transactional_id}")
+
+    async def open_ids(self, pattern: str) -> list[str]:
+        """Return the transactional ids with an open transaction that match an RE2 expression as a whole.
+
+        Raises ClientError after api_timeout_ms of lost connections and retriable errors.
+        """
+        request = ListTransactionsRequest([_OPEN], transactional_id_pattern=pattern)
+        what = f"list of open transactions of {pattern}"
+
+        async def attempt() -> list[str]:
+            connection = await self._cluster.connections.any_connection()
+            response: ListTransactionsResponse = await connection.request(ApiKey.LIST_TRANSACTIONS, request)
+            if response.error is not ErrorCode.NONE:
+                raise RefusedError(response.error, f"{what} was refused")
+            return [each.transactional_id for each in response.transactions]
+
+        return await with_retries(self._config, what, attempt)
 
     async def _ask(self, api: ApiKey, request: EndTxnRequest | InitProducerIdRequest, what: str) -> None:
         async def attempt() -> None:

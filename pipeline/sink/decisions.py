@@ -35,6 +35,9 @@ class Ending(Protocol):
     async def abort(self, transactional_id: str) -> None:
         """Abort the open transaction of an id, if any, and fence its producer."""
 
+    async def open_ids(self, pattern: str) -> list[str]:
+        """Return the ids with an open transaction that match an RE2 expression; none where a timeout ends them."""
+
 
 async def recover(files: TransactionFiles, ending: Ending) -> None:
     """Finish every run in the checkpoint: commit decided ones, abort the others.

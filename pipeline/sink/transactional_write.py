@@ -22,7 +22,7 @@ from pyspark.sql.datasource import WriterCommitMessage
 
 from barnabas.clients.producer.prepared import PreparedTransaction
 from barnabas.pipeline.errors import PipelineError, WriteNotBegunError, in_one_sentence
-from barnabas.pipeline.sink.decisions import abort_open_runs, commit_run, end_all, recover
+from barnabas.pipeline.sink.decisions import Ending, abort_open_runs, commit_run, end_all, recover
 from barnabas.pipeline.sink.identity import name_of_query
 from barnabas.pipeline.sink.options import SinkOptions
 from barnabas.pipeline.sink.rows import records_of
@@ -128,6 +128,7 @@ class TransactionalWrite:
         async with target_of(self._options).ending() as ending:
             if files is None:
                 await end_all(ending, transactions, ())
+                await self._abort_unregistered(ending)
             elif any(each.already_there for each in returned):
                 await abort_open_runs(files, ending)
             else:
@@ -148,6 +149,14 @@ class TransactionalWrite:
             else:
                 known = (each.transaction.transactional_id for each in returned if each.transaction is not None)
                 await end_all(ending, (), known)
+                await self._abort_unregistered(ending)
+
+    async def _abort_unregistered(self, ending: Ending) -> None:
+        """Abort the transactions of attempts that returned nothing: without a checkpoint they are not registered.
+
+        An attempt that begins its transaction later, because Spark has not stopped it yet, is ended by its timeout.
+        """
+        await end_all(ending, (), await ending.open_ids(f"spark-.*-{self._run}-.*"))
 
     def _files(self) -> TransactionFiles | None:
         checkpoint = self._options.checkpoint

@@ -61,6 +61,9 @@ class Coordinator:
         if transactional_id in self.open:
             self.end(transactional_id, "abort")
 
+    async def open_ids(self, pattern: str) -> list[str]:
+        return sorted(self.open)
+
     def end(self, name: str, outcome: str) -> None:
         self.open.discard(name)
         self.outcomes.setdefault(name, []).append(outcome)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
+from barnabas.pipeline.sink.options import sink_options
+from barnabas.pipeline.sink.transactional_write import TransactionalWrite
 from barnabas.pipeline.spark.failures import sentence_of
 from tests.support.daemon import Daemon, start_daemon
 from tests.support.topics import create_topics, has_open_transactions, read_committed_topic
@@ -53,13 +57,30 @@ async def test_a_batch_with_a_failing_task_leaves_nothing_to_read_committed(
     spark: SparkSession, daemon: Daemon
 ) -> None:
     await create_topics(daemon.bootstrap, "before", "failing", partitions=PARTITIONS)
-    # With Python workers that still start, the sound task would be ended by Spark together with the failing one, and
-    # its transaction would stay open until it times out.
+    # With Python workers that still start, the sound task could begin its transaction after the driver's abort, while
+    # Spark ends the task together with the failing one.
     write(numbers(spark, 20), daemon, "before")
     failing = sf.expr("if(id = 1990, raise_error('the last rows are bad'), cast(id as string))").alias("value")
     with pytest.raises(PySparkException, match="the last rows are bad"):
         write(spark.range(0, 2000, numPartitions=2).select(failing), daemon, "failing")
     assert await committed(daemon, "failing") == []
+
+
+@pytest.mark.parametrize("outcome", ["commit", "abort"])
+def test_without_a_checkpoint_attempts_that_returned_nothing_are_aborted(daemon: Daemon, outcome: str) -> None:
+    topic = f"lost-{outcome}"
+    asyncio.run(create_topics(daemon.bootstrap, topic, partitions=PARTITIONS))
+    given = {"kafka.bootstrap.servers": daemon.bootstrap, "topic": topic, "exactlyOnce": "transactions"}
+    write = TransactionalWrite(sink_options(given, streaming=False))
+    write.begin()
+    rows = [pa.RecordBatch.from_pydict({"value": [str(number) for number in range(20)]})]
+    write.write(iter(rows), 0, None)  # the executor of this attempt dies before Spark has its result
+    returned = write.write(iter(rows), 0, None)
+    if outcome == "commit":
+        write.commit([returned], 0)
+    else:
+        write.abort([])
+    assert asyncio.run(committed(daemon, topic)) == (list(range(20)) if outcome == "commit" else [])
 
 
 async def test_a_batch_with_a_checkpoint_is_written_once_whatever_its_rows_are(
