@@ -18,6 +18,8 @@ import pytest
 
 from barnabas.broker.storage.files import failpoints
 from tests.support.daemon import Daemon
+from tests.support.faults.failing_writes import FailingWrites
+from tests.support.transactions import transfers
 from tests.support.transactions.transfers import TOPIC, Bank
 
 SEEDS = range(1, 2 + int(os.environ.get("BARNABAS_TEST_ATOMICITY_ROUNDS", "0")))
@@ -131,6 +133,32 @@ def test_transfers_stay_whole_when_a_disk_fails(tmp_path: Path) -> None:
             daemon.kill()
             failing.unlink()
             (tmp_path / "set-aside").rename(failing)
+            daemon.start()
+            bank.address = daemon.host, daemon.port
+            bank.await_transfers(5)
+        bank.check(daemon.host, daemon.port)
+        assert daemon.stop() == 0
+
+
+@pytest.mark.parametrize("which", ["markers", "short"])
+def test_transfers_stay_whole_when_the_compiled_append_fails(
+    tmp_path: Path, which: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transfers, "ABORT_SHARE", 0)  # markers that abort are not appended by compiled code
+    first, second = tmp_path / "first", tmp_path / "second"
+    bank = Bank(seed=1, answer_wait_s=0.2)
+    writes = FailingWrites(tmp_path)
+    with Daemon(tmp_path / "daemon", {**SETTINGS, "log.dirs": f"{first},{second}"}, writes.environ) as daemon:
+        bank.create(daemon.host, daemon.port)
+        failing = next(path for path in second.iterdir() if path.name.startswith(TOPIC))
+        with bank.opened():
+            bank.address = daemon.host, daemon.port
+            bank.await_transfers(5)
+            writes.fail(which, f"{failing}/")
+            bank.await_refusals(10)
+            assert writes.stop() > 0
+            bank.address = None
+            daemon.kill()
             daemon.start()
             bank.address = daemon.host, daemon.port
             bank.await_transfers(5)

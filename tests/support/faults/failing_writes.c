@@ -1,0 +1,82 @@
+/* Preloaded into a broker: makes writes to chosen files fail, those of compiled code included.
+
+   FAILING_WRITES names a control file. While it exists and contains "<which> <text>\n", writes to files whose
+   path contains <text> fail:
+
+     all       every pwrite fails with EIO
+     markers   a pwrite of as many bytes as an end marker has fails with EIO
+     short     every pwrite writes half of its bytes; the next one for the rest fails with EIO
+
+   Each failure appends a byte to the file "<control file>.count". */
+
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MARKER_BYTES = 78, TEXT_BYTES = 1024 };
+
+typedef ssize_t Pwrite(int, const void *, size_t, off64_t);
+
+static __thread int rest_fails;
+
+static int wanted(int fd, char *which) {
+  const char *control = getenv("FAILING_WRITES");
+  char text[TEXT_BYTES], link[64], path[TEXT_BYTES], part[TEXT_BYTES];
+  int file = control == NULL ? -1 : open(control, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return 0;
+  ssize_t size = read(file, text, sizeof text - 1);
+  close(file);
+  if (size <= 0) return 0;
+  text[size] = 0;
+  if (sscanf(text, "%15s %1000s", which, part) != 2) return 0;
+  snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  size = readlink(link, path, sizeof path - 1);
+  if (size <= 0) return 0;
+  path[size] = 0;
+  return strstr(path, part) != NULL;
+}
+
+static ssize_t fail(void) {
+  char count[TEXT_BYTES];
+  snprintf(count, sizeof count, "%s.count", getenv("FAILING_WRITES"));
+  int file = open(count, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (file >= 0) {
+    ssize_t ignored = write(file, "x", 1);
+    (void)ignored;
+    close(file);
+  }
+  errno = EIO;
+  return -1;
+}
+
+static ssize_t pwrite_or_fail(int fd, const void *data, size_t size, off64_t position) {
+  static Pwrite *real;
+  char which[16] = "";
+  if (real == NULL) real = (Pwrite *)dlsym(RTLD_NEXT, "pwrite64");
+  if (wanted(fd, which)) {
+    if (strcmp(which, "all") == 0 || (strcmp(which, "markers") == 0 && size == MARKER_BYTES)) return fail();
+    if (strcmp(which, "short") == 0) {
+      if (rest_fails || size < 2) {
+        rest_fails = 0;
+        return fail();
+      }
+      rest_fails = 1;
+      return real(fd, data, size / 2, position);
+    }
+  }
+  rest_fails = 0;
+  return real(fd, data, size, position);
+}
+
+ssize_t pwrite(int fd, const void *data, size_t size, off_t position) {
+  return pwrite_or_fail(fd, data, size, position);
+}
+
+ssize_t pwrite64(int fd, const void *data, size_t size, off64_t position) {
+  return pwrite_or_fail(fd, data, size, position);
+}
