@@ -2,15 +2,15 @@
 
 The flusher's thread reports everything that a round made durable in one call, which one `call_soon_threadsafe` brings
 into the event loop. In the other direction, the flushes for one turn of the loop, of all clients, are requested
-together at the end of the turn. A sync takes less time than the loop needs for a handful of requests: otherwise each
-group would be that small, and the syncs would cost more than the appends.
+together at the end of the turn, one for each log. A sync takes less time than the loop needs for a handful of requests:
+otherwise each group would be that small, and the syncs would cost more than the appends.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ from barnabas.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from barnabas.broker.partitions.partition import Partition
+    from barnabas.broker.storage.log.partition_log import PartitionLog
     from barnabas.protocol.messages.data.produce import ProducePartitionResult, ProduceResponse
 
 
@@ -32,7 +33,7 @@ class FlushWaits:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.flusher = GroupCommitFlusher(self._deliver)
         self._loop = loop
-        self._gathered: list[FlushRequest] = []
+        self._gathered: dict[PartitionLog, _LogWaits] = {}
 
     def answer_after(
         self, flushes: list[tuple[Partition, int, ProducePartitionResult]], response: ProduceResponse
@@ -51,31 +52,54 @@ class FlushWaits:
                 answer.resolve(response)
 
         for partition, up_to_offset, result in flushes:
-            self._gather(partition, up_to_offset, partial(flushed, partition, result))
+            self.wait(partition, up_to_offset, partial(flushed, partition, result))
         return answer
 
-    def wait(self, partition: Partition, up_to_offset: int, flushed: Callable[[Exception | None], None]) -> None:
+    def wait(self, partition: Partition, up_to_offset: int, flushed: FlushCallback) -> None:
         """Call `flushed` in the event loop with None once the log is durable up to the offset, or with the error."""
-        self._gather(partition, up_to_offset, flushed)
+        log = partition.writable_log
+        assert log is not None, "only what was appended is flushed"
+        waits = self._gathered.get(log)
+        if waits is None:
+            if not self._gathered:
+                self._loop.call_soon(self._hand_over)
+            waits = self._gathered[log] = _LogWaits(log)
+        waits.offsets.append(up_to_offset)
+        waits.callbacks.append(flushed)
 
     def begin(self, partition: Partition, up_to_offset: int) -> None:
         """Start a flush that no request waits for; a failure takes the log directory offline."""
-        self._gather(partition, up_to_offset, _ignore)
-
-    def _gather(self, partition: Partition, up_to_offset: int, callback: FlushCallback) -> None:
-        log = partition.writable_log
-        assert log is not None, "only what was appended is flushed"
-        if not self._gathered:
-            self._loop.call_soon(self._hand_over)
-        self._gathered.append(FlushRequest(log, up_to_offset, callback))
+        self.wait(partition, up_to_offset, _ignore)
 
     def _hand_over(self) -> None:
-        gathered, self._gathered = self._gathered, []
-        self.flusher.request(gathered)
+        gathered, self._gathered = self._gathered, {}
+        self.flusher.request(
+            [FlushRequest(log, max(of.offsets), of.flushed, len(of.offsets)) for log, of in gathered.items()]
+        )
 
     def _deliver(self, completions: Sequence[FlushCompletion]) -> None:
         """On the flusher's thread."""
         self._loop.call_soon_threadsafe(_complete, completions)
+
+
+class _LogWaits:
+    """What waits for one log's flush: everything that one turn of the loop appended to the log."""
+
+    __slots__ = ("callbacks", "log", "offsets")
+
+    def __init__(self, log: PartitionLog) -> None:
+        self.log = log
+        self.offsets: list[int] = []
+        self.callbacks: list[FlushCallback] = []
+
+    def flushed(self, error: Exception | None) -> None:
+        """Report the result to each. After a failure, records below the durable offset are safe nevertheless."""
+        durable = self.log.durable_offset if error is not None else 0
+        for up_to_offset, callback in zip(self.offsets, self.callbacks, strict=True):
+            try:
+                callback(error if error is not None and durable < up_to_offset else None)
+            except Exception:
+                logger.exception("a bug in what waited for a flush")
 
 
 def flush_failure(partition: Partition, error: Exception) -> tuple[ErrorCode, str]:
@@ -92,7 +116,4 @@ def _ignore(error: Exception | None) -> None:
 
 def _complete(completions: Sequence[FlushCompletion]) -> None:
     for completion in completions:
-        try:
-            completion.callback(completion.error)
-        except Exception:
-            logger.exception("a bug in what waited for a flush")
+        completion.callback(completion.error)

@@ -33,11 +33,12 @@ FlushCallback = Callable[[Exception | None], None]
 
 
 class FlushRequest(NamedTuple):
-    """Request to make `log` durable below `up_to_offset`."""
+    """Request to make `log` durable below `up_to_offset`, for this number of appends."""
 
     log: PartitionLog
     up_to_offset: int
     callback: FlushCallback
+    appends: int = 1
 
 
 class FlushCompletion(NamedTuple):
@@ -89,7 +90,7 @@ class GroupCommitFlusher:
                 raise RuntimeError("the flusher has stopped")
             was_idle = not self._waiting
             self._waiting.extend(requests)
-            self.requests += len(requests)
+            self.requests += sum([request.appends for request in requests])
             if was_idle:
                 self._condition.notify()
 
@@ -106,7 +107,7 @@ class GroupCommitFlusher:
     def _serve(self, waiting: list[FlushRequest]) -> list[FlushCompletion]:
         self.rounds += 1
         wanted: dict[PartitionLog, int] = {}
-        for log, up_to_offset, _ in waiting:
+        for log, up_to_offset, _, _ in waiting:
             wanted[log] = max(wanted.get(log, 0), up_to_offset)
         dirty = [log for log, up_to_offset in wanted.items() if log.durable_offset < up_to_offset]
         outcomes = map(_sync, dirty) if len(dirty) == 1 else self._pool.map(_sync, dirty)
@@ -119,7 +120,7 @@ class GroupCommitFlusher:
                 errors[log] = error
         return [
             FlushCompletion(callback, None if log.durable_offset >= up_to_offset else errors.get(log) or _gone(log))
-            for log, up_to_offset, callback in waiting
+            for log, up_to_offset, callback, _ in waiting
         ]
 
 

@@ -72,8 +72,8 @@ class ManualFlushWaits(FlushWaits):
         super().__init__(loop)
         self.waiting: list[tuple[str, int, FlushCallback]] = []
 
-    def _gather(self, partition: Partition, up_to_offset: int, callback: FlushCallback) -> None:
-        self.waiting.append((str(partition.log.topic_partition), up_to_offset, callback))
+    def wait(self, partition: Partition, up_to_offset: int, flushed: FlushCallback) -> None:
+        self.waiting.append((str(partition.log.topic_partition), up_to_offset, flushed))
 
 
 class Broker:
