@@ -128,13 +128,10 @@ class CopiedLog:
         """Wake the fetches that wait for appended records, or whose records are gone. Event loop only."""
         self._partition.note_copied(change.bytes, change.records, has_cut=change.has_cut)
 
-    def cut_for_promotion(self, offset: int, *, keeps: bool) -> None:
-        """Let the log end at `offset`. `keeps`: the dropped records are written to a file, if the log keeps them.
-
-        Raises BrokerError, OSError.
-        """
+    def cut_for_promotion(self, offset: int) -> None:
+        """Let the log end at `offset`. Raises BrokerError, OSError."""
         log = self._log
-        kept = self._keep(offset) if keeps else None
+        kept = self._keep(offset)
         logger.warning(
             "%s is cut for its promotion: dropping offsets %d..%d%s",
             log.topic_partition,

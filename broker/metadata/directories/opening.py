@@ -6,6 +6,7 @@ an empty log                            the records of bootstrap.checkpoint, or 
                                         written with ZooKeeper
 after an unclean stop, or after Kafka,
 and for a standby that takes over       every partition gets this node as leader with the next leader epoch
+a standby that takes over               producer ids that the lost broker may have handed out are skipped
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from barnabas.broker.metadata.image import MetadataImage
 from barnabas.broker.metadata.image_builder import ImageBuilder
 from barnabas.broker.metadata.log.bootstrap_checkpoint import feature_records, level_of
 from barnabas.broker.metadata.log.log_replay import METADATA_DIRECTORY, ReplayedLog
+from barnabas.broker.metadata.producer_ids import skipped_ids_record
 from barnabas.protocol.metadata.control import Voter
 from barnabas.protocol.metadata.levels import INITIAL_LEVEL, METADATA_VERSION, has_transactions
 from barnabas.protocol.metadata.records import AbortTransactionRecord, MetadataRecord
@@ -90,6 +92,8 @@ def plan_opening(
         )
     changed = not was_clean or takes_over or replayed.led_by_kafka
     records += leadership_records(_with(image, records), identity.node_id, raise_epochs=changed and replayed.exists)
+    if takes_over and replayed.exists:
+        records.append(skipped_ids_record(image, node_id=identity.node_id))
     ensure_transaction_can_end(replayed, level)
     last_epoch = max(replayed.last_epoch, replayed.quorum_epoch, 0)
     return Opening(

@@ -34,14 +34,16 @@ EPOCH_STRIDE: Final = 2**24
 _MAX_EPOCH: Final = 2**31 - 1
 
 
-def promoted_epoch(epoch: int) -> int:
-    """Return the leader epoch of a promotion: the first of a stride, at least half a stride above `epoch`.
+def promoted_epoch(epoch: int, switch_number: int = 0) -> int:
+    """Return the leader epoch of a promotion, in the first epochs of a stride, at least half a stride above `epoch`.
 
-    At the end of the range there is no such epoch, and the next one has to do. Raises BrokerError if there is none.
+    `switch_number` counts the takeovers by standbys. It is part of the epoch, because a broker that is lost during a
+    promotion may have finished it, and its standby, which does not know that, must not write in the same epoch. At the
+    end of the range there is no such epoch, and the next one has to do. Raises BrokerError if there is none.
     """
     if epoch >= _MAX_EPOCH:
         raise BrokerError(ErrorCode.POLICY_VIOLATION, f"there is no leader epoch above {epoch}")
-    found = (epoch + EPOCH_STRIDE // 2) // EPOCH_STRIDE * EPOCH_STRIDE + EPOCH_STRIDE
+    found = (epoch + EPOCH_STRIDE // 2) // EPOCH_STRIDE * EPOCH_STRIDE + EPOCH_STRIDE + switch_number
     return found if found < _MAX_EPOCH else epoch + 1
 
 

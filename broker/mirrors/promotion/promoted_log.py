@@ -1,7 +1,8 @@
 """The log of a partition that is promoted: is cut where its promotion says, and gets the missing end markers.
 
-Everything from `copied_end` on is written by the promotion, so repeating it after a crash drops the first attempt and
-writes the same again. Blocks: the functions run on threads.
+Repeating it after a crash drops what the first attempt wrote from `copied_end` on, and writes the same again. What is
+dropped is kept in a file: a standby that takes over may have copied records of clients behind the markers, without the
+news that the promotion was finished. Blocks: the functions run on threads.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def settle_log(
     data's, which ends the producer's session in this log. Raises BrokerError, StorageError, OSError.
     """
     if log.log_end_offset > planned.copied_end:
-        copied.cut_for_promotion(planned.copied_end, keeps=log.latest_leader_epoch != leader_epoch)
+        copied.cut_for_promotion(planned.copied_end)
     failpoint("promotion.cut")
     committed = aborted = 0
     for entry in open_entries(log):

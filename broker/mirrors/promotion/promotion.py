@@ -16,6 +16,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from barnabas.broker.metadata.directories.standby_state import read_state
+from barnabas.broker.metadata.errors import MetadataError
 from barnabas.broker.metadata.mirrors.promotion import (
     plan_finish_promotion,
     plan_prepare_promotion,
@@ -58,7 +60,7 @@ logger = logging.getLogger(__name__)
 
 _FIRST_RETRY_SECONDS: Final = 1.0
 _LONGEST_RETRY_SECONDS: Final = 30.0
-_FAILURES: Final = (BrokerError, ClientError, StorageError, CorruptRecordError, OSError, ValueError)
+_FAILURES: Final = (BrokerError, ClientError, MetadataError, StorageError, CorruptRecordError, OSError, ValueError)
 
 
 class _Place(NamedTuple):
@@ -165,6 +167,7 @@ class Promotion:
     ) -> TopicPromotion:
         rows: dict[int, PartitionPromotion] = {}
         commits: dict[int, tuple[int, ...]] = {}
+        number = (await self._on_thread(read_state, self._parts.config.broker.metadata_log_dir)).number
         epoch = max((each.leader_epoch for each in self._image.topics[topic].partitions.values()), default=0)
         for key, place in places.items():
             if key.topic != topic:
@@ -181,7 +184,7 @@ class Promotion:
                 commits[key.partition] = tuple(sorted(committed))
             source_epoch = place.log.core.epochs.epoch_for(copied_end - 1)
             rows[key.partition] = PartitionPromotion(copied_end, source_epoch, copied_end, cut=end - copied_end)
-        return replace(promotion, leader_epoch=promoted_epoch(epoch), commits=commits, partitions=rows)
+        return replace(promotion, leader_epoch=promoted_epoch(epoch, number), commits=commits, partitions=rows)
 
     async def _settle(self, topic: str, promotion: TopicPromotion) -> TopicPromotion:
         """Carry out what is prepared, in all partitions."""

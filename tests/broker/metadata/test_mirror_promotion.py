@@ -31,6 +31,11 @@ def test_a_promoted_epoch_is_far_above_the_sources_and_within_two_strides(epoch:
     assert EPOCH_STRIDE // 2 <= found - epoch <= 2 * EPOCH_STRIDE
 
 
+def test_promotions_before_and_after_a_takeover_have_different_epochs() -> None:
+    found = [promoted_epoch(epoch, number) for number, epoch in enumerate([7, 8, 8, 9])]
+    assert found == [EPOCH_STRIDE + number for number in range(4)]
+
+
 def test_the_last_epochs_are_used_one_by_one() -> None:
     assert promoted_epoch(2**31 - 3) == 2**31 - 2
     with pytest.raises(BrokerError) as refused:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from barnabas.protocol.messages.data.list_offsets import LATEST_TIMESTAMP
 from barnabas.protocol.topic_partition import TopicPartition
 from tests.support.daemon import Daemon, start_daemon
 from tests.support.eventually import eventually
+from tests.support.kafka.kafka_wire import KafkaWire
 from tests.support.standby import Standby
 
 
@@ -49,6 +51,13 @@ def until_equal(standby: Standby, active: Daemon) -> dict[str, bytes]:
         return found if files(standby) == found else None
 
     return eventually(equal, what="equal files", timeout_s=30)
+
+
+def new_producer_id(daemon: Daemon) -> int:
+    with KafkaWire(daemon.host, daemon.port) as wire:
+        answer = wire.call("init_producer_id", 4, transactional_id=None, transaction_timeout=timedelta(seconds=60))
+    assert answer.error_code == 0
+    return int(answer.producer_id)
 
 
 async def produce(bootstrap: str, topic: str, values: range, partitions: int = 2) -> None:
@@ -171,7 +180,9 @@ async def test_kills_of_both_sides_an_unplanned_takeover_and_the_way_back(active
     await produce(active.bootstrap, "t", range(30, 40))
     before = until_equal(standby, active)
     await asyncio.to_thread(standby.stop)
+    await asyncio.to_thread(active.restart, clean=False)
     await produce(active.bootstrap, "t", range(1000, 1010))
+    handed_out = new_producer_id(active)  # of a block that the standby does not know
     active.create_topic("only-here", partitions=1)
     active.kill()
     await asyncio.to_thread(standby.start)
@@ -179,6 +190,7 @@ async def test_kills_of_both_sides_an_unplanned_takeover_and_the_way_back(active
     with pytest.raises(CommandFailure, match="planned switch"):
         standby.promote(planned=True)
     assert standby.promote()["number"] == 1
+    assert new_producer_id(standby) > handed_out
     assert files(standby)["t-0/00000000000000000000.log"] == before["t-0/00000000000000000000.log"]
     assert len(await consume(standby.bootstrap, "t", 40)) == 40
     active.port = free_port()  # where the new broker does not find it
