@@ -39,7 +39,12 @@ def run(config: BrokerConfig, ready_file: Path | None = None) -> int:
 
 
 async def _serve(config: BrokerConfig, ready_file: Path | None) -> int:
-    return await serve_until(stop_by_signals(), config, ready_file)
+    stop = stop_by_signals()
+    if config.get_list("standby.bootstrap.servers"):
+        from barnabas.broker.standby.asking import ensure_not_replaced  # here: few brokers have a standby
+
+        await ensure_not_replaced(config)
+    return await serve_until(stop, config, ready_file)
 
 
 def stop_by_signals() -> asyncio.Event:

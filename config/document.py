@@ -36,6 +36,7 @@ EXAMPLES = {
     "log.retention.minutes": "10080",
     "log.flush.interval.ms": "1000",
     "ssl.keystore.location": "broker.pem",
+    "standby.command.config": "standby.properties",
     "ssl.keystore.password": "password",
     "ssl.key.password": "password",
     "ssl.keystore.key": "-----BEGIN PRIVATE KEY-----...",
@@ -221,7 +222,7 @@ def render_page() -> str:
     parts.append("\n## Where Barnabas differs from Kafka\n\n| property | here |\n|---|---|\n")
     parts.extend(f"| `{name}` | {why} |\n" for name, why in (DIFFERENCES | TOPIC_DIFFERENCES).items())
     parts.append(
-        "| `metrics.listener`, `read.only`, `initial.features`, `ssl.handshake.timeout.ms`, "
+        "| `metrics.listener`, `read.only`, `standby.*`, `initial.features`, `ssl.handshake.timeout.ms`, "
         "`sasl.authentication.timeout.ms`, `audit.log.path`, `audit.log.grants`, `audit.log.max.bytes`, "
         "`audit.log.max.lines.per.second` | not in Kafka |\n"
     )

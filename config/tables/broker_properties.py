@@ -3,8 +3,8 @@
 Source: Apache Kafka 4.3's KafkaConfig.configDef(). Where one node or a first try needs it, ours differ and the text
 mentions it: listeners on the loopback address, data in ./barnabas-data, node.id and process.roles optional. Properties
 without a counterpart in Kafka: metrics.listener, metrics.group.lag.enable, ignore.security, read.only,
-initial.features, ssl.handshake.timeout.ms, sasl.authentication.timeout.ms, audit.log.*. Kafka's names that Barnabas
-does not serve are in unserved.py.
+standby.*, initial.features, ssl.handshake.timeout.ms, sasl.authentication.timeout.ms, audit.log.*. Kafka's names that
+Barnabas does not serve are in unserved.py.
 """
 
 from __future__ import annotations
@@ -140,6 +140,22 @@ BROKER_PROPERTIES: Mapping[str, Property] = by_name(
         "Serve the partitions of log.dirs to consumers and write nothing: no byte of any file, no lock, no recovery on "
         "disk. For a directory of any Kafka, one disk of a dead cluster, or a read-only mount. Requests that would "
         "change something are answered POLICY_VIOLATION (44).",
+        group=NODE,
+    ),
+    Property(
+        "standby.bootstrap.servers",
+        LIST,
+        (),
+        "Addresses at which this broker's standby serves once it has taken over. `barnabas serve` asks them before it "
+        "serves, for at most two seconds each, and refuses if one has taken over. See docs/standby.md.",
+        group=NODE,
+    ),
+    Property(
+        "standby.command.config",
+        STRING,
+        None,
+        "A file of client properties for the login at standby.bootstrap.servers. Its user needs CLUSTER_ACTION and "
+        "ALTER on the cluster.",
         group=NODE,
     ),
     Property(

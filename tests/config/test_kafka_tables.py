@@ -28,6 +28,8 @@ OURS_ALONE = {
     "metrics.group.lag.enable",
     "metrics.listener",
     "read.only",
+    "standby.bootstrap.servers",
+    "standby.command.config",
     "sasl.authentication.timeout.ms",
     "ssl.handshake.timeout.ms",
 }

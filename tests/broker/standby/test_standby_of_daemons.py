@@ -249,6 +249,25 @@ async def test_a_replaced_broker_that_comes_back_is_stopped_and_never_serves_aga
     await produce(standby.bootstrap, "t", range(10))
 
 
+async def test_a_replaced_broker_asks_its_standby_before_it_serves(tmp_path: Path) -> None:
+    first, second = free_port(), free_port()
+    settings = {"listeners": f"127.0.0.1:{first}", "standby.bootstrap.servers": f"127.0.0.1:{second}"}
+    with Daemon(tmp_path / "active", settings) as active:
+        active.create_topic("t", partitions=1)
+        replacing = Standby(tmp_path / "standby", active.bootstrap, settings={"listeners": f"127.0.0.1:{second}"})
+        with replacing as standby:
+            standby.until()
+            await asyncio.to_thread(active.restart, clean=False)
+            assert "the standby does not say whether it has taken over" in active.log
+            standby.until()
+            active.kill()
+            standby.promote()
+            await produce(standby.bootstrap, "t", range(10), partitions=1)
+            with pytest.raises(BrokerProcessError, match=r"has taken over .* is 1, that of .* 0\): run this one as"):
+                active.start()
+            assert "a standby has taken over from this broker, stopping" not in active.log
+
+
 def free_port() -> int:
     import socket
 
