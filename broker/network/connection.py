@@ -176,10 +176,15 @@ class Connection(asyncio.BufferedProtocol):
             return True
         self._last_active = registry.loop.time()
         buffer.awaited = 0
-        buffer.consumed = consumed
-        buffer.forget_served()
-        if waits:
-            self._answer(outcome)
+        if buffer.resized:
+            buffer.consumed = consumed
+            buffer.forget_served()
+        else:  # the same for a buffer that has never grown, without the call
+            buffer.consumed = buffer.filled = 0
+        if waits:  # as in `_answer`; nothing is held back here
+            self._busy = True
+            self._pending = outcome
+            outcome.then(self._send_deferred)
             return True
         if responses is not None and not self._sender.send_bytes(responses):
             self._busy = True  # until the client has taken them: `_response_sent`
