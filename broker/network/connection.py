@@ -170,8 +170,11 @@ class Connection(asyncio.BufferedProtocol):
         if plain is None:
             return False
         consumed, responses, outcome, begun = plain
-        waits = type(outcome) is Deferred
-        if begun is not None or consumed < buffer.filled or not (outcome is None or (waits and responses is None)):
+        if (
+            begun is not None
+            or consumed < buffer.filled
+            or not (outcome is None or (type(outcome) is Deferred and responses is None))
+        ):
             self._work(plain)
             return True
         self._last_active = registry.loop.time()
@@ -181,7 +184,7 @@ class Connection(asyncio.BufferedProtocol):
             buffer.forget_served()
         else:  # the same for a buffer that has never grown, without the call
             buffer.consumed = buffer.filled = 0
-        if waits:  # as in `_answer`; nothing is held back here
+        if type(outcome) is Deferred:  # as in `_answer`; nothing is held back here
             self._busy = True
             self._pending = outcome
             outcome.then(self._send_deferred)
