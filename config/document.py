@@ -36,6 +36,7 @@ EXAMPLES = {
     "log.retention.minutes": "10080",
     "log.flush.interval.ms": "1000",
     "ssl.keystore.location": "broker.pem",
+    "standby.arbiter.command": "/usr/local/bin/may-take-over",
     "standby.command.config": "standby.properties",
     "ssl.keystore.password": "password",
     "ssl.key.password": "password",

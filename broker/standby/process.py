@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import shlex
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -22,6 +23,7 @@ from barnabas.broker.metadata.directories.standby_state import Role, read_state,
 from barnabas.broker.metadata.errors import MetadataError
 from barnabas.broker.network.listening import bind
 from barnabas.broker.server import serve_until, stop_by_signals
+from barnabas.broker.standby.arbiter import Arbiter
 from barnabas.broker.standby.control import ControlServer
 from barnabas.broker.standby.fencing import fence_replaced_brokers
 from barnabas.broker.standby.preparation import Course, prepare
@@ -89,6 +91,9 @@ class _StandbyProcess:
         self._promoted = asyncio.Event()
         self._is_active = False
         self._fencing: asyncio.Task[None] | None = None
+        self._arbiter = _arbiter_of(config, client.bootstrap)
+        self._automatic: asyncio.Task[None] | None = None
+        """The promotion to which the arbiter has agreed."""
 
     async def run(self) -> int:
         """Run until a signal. Raises MetadataError, StorageError, ClientError, OSError, StartupError."""
@@ -127,6 +132,9 @@ class _StandbyProcess:
             replica = self._replica = Replica(self._config, self._client, SYSTEM_CLOCK)
             copying = asyncio.ensure_future(replica.run())
             ends = [asyncio.ensure_future(each.wait()) for each in (self._promoted, self._stop, replica.failed)]
+            watching: list[asyncio.Future[None]] = []
+            if self._arbiter is not None:
+                watching = [asyncio.ensure_future(self._arbiter.watch(replica, self._promote_by_itself))]
             try:
                 await asyncio.wait([copying, *ends], return_when=asyncio.FIRST_COMPLETED)
                 if self._promoted.is_set():
@@ -139,9 +147,10 @@ class _StandbyProcess:
             except OtherHistoryError:
                 logger.warning("the active broker's metadata has another history: copying all of it again")
             finally:
-                for each in (copying, *ends):
+                tasks: list[asyncio.Future[Any]] = [copying, *ends, *watching]
+                for each in tasks:
                     each.cancel()
-                await asyncio.wait([copying])
+                await asyncio.wait([copying, *watching])
                 await replica.close()
                 self._replica = None
             self._distrust()
@@ -229,6 +238,15 @@ class _StandbyProcess:
             "unknown_partitions": unknown,
         }
 
+    def _promote_by_itself(self) -> None:
+        async def promote() -> None:
+            try:
+                await self._promote(is_planned=False)
+            except (TakeoverError, MetadataError, ClientError, OSError) as error:
+                logger.error("this standby does not take over: %s", error)
+
+        self._automatic = asyncio.get_running_loop().create_task(promote())
+
     def _ensure_servable(self) -> None:
         """Raise TakeoverError with what would keep a broker from starting on the copy. Blocks."""
         config = self._config
@@ -244,3 +262,16 @@ class _StandbyProcess:
         ]
         if problems:
             raise TakeoverError("a broker could not start on this copy: " + "; also: ".join(problems))
+
+
+def _arbiter_of(config: BrokerConfig, peer: str) -> Arbiter | None:
+    text = config.get("standby.arbiter.command")
+    if text is None:
+        return None
+    try:
+        command = shlex.split(str(text))
+    except ValueError as error:
+        raise StartupError(f"standby.arbiter.command={text!r} is no command: {error}") from error
+    if not command:
+        raise StartupError("standby.arbiter.command is empty: name a command, or leave it unset")
+    return Arbiter(command, config.get_int("standby.arbiter.after.ms") / 1000, peer)

@@ -37,7 +37,7 @@ from barnabas.broker.standby.active_broker import ActiveBroker
 from barnabas.broker.standby.metadata_copy import MetadataCopy
 from barnabas.broker.standby.replica_logs import ReplicaLogs
 from barnabas.broker.storage.log_manager import LogManager
-from barnabas.clients.errors import ClientError, RefusedError
+from barnabas.clients.errors import BrokerConnectionError, BrokerTimeoutError, ClientError, RefusedError
 from barnabas.clients.kafka.cluster import KafkaCluster
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.cluster.standby import SnapshotName
@@ -100,6 +100,8 @@ class Replica:
         """The image that the logs follow."""
         self.error: str | None = None
         """Why metadata is not copied, or None."""
+        self.is_lost = False
+        """Whether the active broker could not be reached at the last attempt."""
         self.metadata_end = -1
         """The end of the active broker's metadata log, -1 before its first answer."""
         self.failed = asyncio.Event()
@@ -274,7 +276,7 @@ class Replica:
                     await self._set_state(self._state._replace(number=identity.number, is_verified=False))
                     if not is_new:
                         raise OtherHistoryError
-                self.error = None
+                self.error, self.is_lost = None, False
                 while True:
                     await self._take_metadata(active)
                     backoff = _FIRST_BACKOFF_SECONDS
@@ -286,7 +288,7 @@ class Replica:
                 if self.error != str(error):
                     level = logging.ERROR if isinstance(error, RefusedError) else logging.WARNING
                     logger.log(level, "the active broker's metadata is not copied: %s", error)
-                self.error = str(error)
+                self.error, self.is_lost = str(error), isinstance(error, BrokerConnectionError | BrokerTimeoutError)
             finally:
                 if active is not None:
                     active.close()

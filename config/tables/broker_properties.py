@@ -143,6 +143,23 @@ BROKER_PROPERTIES: Mapping[str, Property] = by_name(
         group=NODE,
     ),
     Property(
+        "standby.arbiter.command",
+        STRING,
+        None,
+        "A command, with its arguments, that a standby runs without a shell when the active broker does not answer: "
+        "with exit code 0 the standby takes over by itself. Unset: only `barnabas standby promote` lets it take over.",
+        group=NODE,
+    ),
+    Property(
+        "standby.arbiter.after.ms",
+        INT,
+        10_000,
+        "How long the active broker must not have answered before a standby runs its arbiter, and the time between two "
+        "runs.",
+        AtLeast(1),
+        group=NODE,
+    ),
+    Property(
         "standby.bootstrap.servers",
         LIST,
         (),

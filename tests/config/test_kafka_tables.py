@@ -28,6 +28,8 @@ OURS_ALONE = {
     "metrics.group.lag.enable",
     "metrics.listener",
     "read.only",
+    "standby.arbiter.after.ms",
+    "standby.arbiter.command",
     "standby.bootstrap.servers",
     "standby.command.config",
     "sasl.authentication.timeout.ms",

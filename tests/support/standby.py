@@ -58,10 +58,14 @@ class Standby(Daemon):
     def promote(self, *, planned: bool = False) -> dict[str, Any]:
         """Promote it, and take the address that it serves at."""
         answer = ask(self.data_directory, {"command": "promote", "planned": planned})
+        self.await_serving()
+        return answer
+
+    def await_serving(self) -> None:
+        """Wait until it serves, and take its address."""
         process = self._process
         assert process is not None
         super()._await_ready(process)
-        return answer
 
     def _spawn(self, command: list[str], environ: Mapping[str, str], log: IO[bytes]) -> SpawnedProcess:
         return fork_server().start(

@@ -268,6 +268,27 @@ async def test_a_replaced_broker_asks_its_standby_before_it_serves(tmp_path: Pat
             assert "a standby has taken over from this broker, stopping" not in active.log
 
 
+async def test_the_arbiter_decides_whether_the_standby_of_a_lost_broker_takes_over(
+    tmp_path: Path, active: Daemon
+) -> None:
+    script = tmp_path / "arbiter"
+    asked = tmp_path / "asked"
+    script.write_text(f'#!/bin/sh\necho "$BARNABAS_ARBITER_SWITCH_NUMBER $1" >> {asked}\ntest -e {asked}.yes\n')
+    script.chmod(0o755)
+    settings = {"standby.arbiter.command": f"{script} 'an argument'", "standby.arbiter.after.ms": 300}
+    with Standby(tmp_path / "standby", active.bootstrap, settings=settings) as standby:
+        active.create_topic("t", partitions=1)
+        standby.until()
+        active.kill()
+        eventually(lambda: True if "the arbiter refuses, code=1" in standby.log else None, what="a refusal")
+        assert standby.status()["active"] == active.bootstrap
+        (tmp_path / "asked.yes").touch()
+        standby.await_serving()
+        assert standby.status()["state"] == "active"
+        await produce(standby.bootstrap, "t", range(10), partitions=1)
+    assert set(asked.read_text().splitlines()) == {"1 an argument"}
+
+
 def free_port() -> int:
     import socket
 
