@@ -109,9 +109,10 @@ class _StandbyProcess:
                 course = await self._copy_until_promoted()
             return 0 if course is None else await self._serve()
         finally:
-            if self._fencing is not None:
-                self._fencing.cancel()
-                await asyncio.wait([self._fencing])
+            for task in (self._fencing, self._automatic):
+                if task is not None:
+                    task.cancel()
+                    await asyncio.wait([task])
             await control.close()
 
     async def _unless_stopped(self, work: Any) -> Any:
