@@ -49,6 +49,7 @@ _COORDINATORS: Final = (
 """In small steps: the event loop waits for the interpreter while a thread imports a module."""
 
 _ALSO: Final = (
+    "cramjam",
     "barnabas.broker.groups.classic.groups",
     "barnabas.broker.groups.membership",
     "barnabas.protocol.native.dialect",

@@ -12,6 +12,8 @@ the actual output up to the caller's limit, so that a decompression bomb costs n
 kept up to 1 MiB, so that usual batches need no allocation. Memory from `borrow_decompressed` is valid only until that
 thread decompresses again. Source: Kafka's org.apache.kafka.common.compress, xerial's
 SnappyInputStream, the LZ4 frame format 1.6.
+
+The functions import cramjam, which takes 1 ms, at their first use: a broker starts without it.
 """
 
 from __future__ import annotations
@@ -20,8 +22,6 @@ import threading
 from collections.abc import Callable, Iterator
 from enum import IntEnum
 from typing import Final, assert_never
-
-import cramjam
 
 from barnabas.protocol.errors import DecodeError
 
@@ -90,9 +90,11 @@ _scratch = _Scratch()
 
 def compress(codec: Codec, data: Buffer, level: int | None = None) -> bytes:
     """Compress `data`; `level` None is Kafka's default (gzip 6, lz4 9, zstd 3). Raises ValueError for a bad level."""
+    if codec == Codec.NONE:
+        return bytes(data)
+    import cramjam
+
     match codec:
-        case Codec.NONE:
-            return bytes(data)
         case Codec.GZIP:
             level = _checked_level(codec, _GZIP_DEFAULT_LEVEL if level in (None, -1) else level, GZIP_LEVELS)
             return bytes(cramjam.gzip.compress(data, level=level))
@@ -113,11 +115,13 @@ def borrow_decompressed(codec: Codec, data: Buffer, max_bytes: int) -> memoryvie
 
     Raises DecompressionError for invalid data or larger output.
     """
+    if codec == Codec.NONE:
+        if len(data) > max_bytes:
+            raise _too_large(codec, max_bytes)
+        return memoryview(data)
+    import cramjam
+
     match codec:
-        case Codec.NONE:
-            if len(data) > max_bytes:
-                raise _too_large(codec, max_bytes)
-            return memoryview(data)
         case Codec.GZIP:
             return _decompress_growing(codec, cramjam.gzip.decompress_into, data, max_bytes)
         case Codec.SNAPPY:
@@ -133,6 +137,8 @@ def _decompress_growing(
     codec: Codec, decompress_into: Callable[[Buffer, memoryview], int], data: Buffer, max_bytes: int
 ) -> memoryview:
     """Decompress into this thread's buffer, enlarging it fourfold each time it is too small."""
+    import cramjam
+
     capacity = len(_scratch.buffer) or _SCRATCH_START_BYTES
     while True:
         output = _room_for(min(capacity, max_bytes))
@@ -158,6 +164,8 @@ def _room_for(size_bytes: int) -> memoryview:
 
 
 def _compress_snappy(data: memoryview) -> bytes:
+    import cramjam
+
     parts: list[Buffer] = [_XERIAL_HEADER]
     for start in range(0, len(data), _XERIAL_BLOCK_SIZE):
         block = bytes(cramjam.snappy.compress_raw(data[start : start + _XERIAL_BLOCK_SIZE]))
@@ -167,6 +175,8 @@ def _compress_snappy(data: memoryview) -> bytes:
 
 def _decompress_snappy(data: memoryview, max_bytes: int) -> memoryview:
     """Decompress all blocks; their claimed sizes are checked before anything is allocated."""
+    import cramjam
+
     blocks: list[tuple[memoryview, int]] = []
     total = 0
     for block in _xerial_blocks(data) if _is_xerial_header(data, 0) else (data,):
@@ -216,6 +226,8 @@ def _is_xerial_header(data: memoryview, position: int) -> bool:
 
 def _compress_lz4(data: memoryview, level: int) -> bytes:
     """Compress to a frame as Java writes it. Java refuses linked blocks, cramjam's default."""
+    import cramjam
+
     if level != _LZ4_FAST_LEVEL:
         frame = cramjam.lz4.Compressor(level=level, content_checksum=False, block_linked=False)
         frame.compress(bytes(data))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from barnabas.broker.partitions.fetch_conversion import OldFormatPart, convert_parts
 from barnabas.broker.storage.segment.old_format_slice import OldFormatSlice
 
 if TYPE_CHECKING:
+    from barnabas.broker.partitions.fetch_conversion import OldFormatPart
     from barnabas.broker.partitions.partition import Partition
     from barnabas.broker.storage.files.file_records import FileSlice
     from barnabas.protocol.messages.data.fetch import FetchPartitionResult, FetchTopicResult
@@ -58,11 +58,15 @@ class FetchAttempt:
         self.budget = max(0, self.budget - size)
         self.taken.append((partition, offset, result))
         if isinstance(records, OldFormatSlice):
+            from barnabas.broker.partitions.fetch_conversion import OldFormatPart  # here: few logs have old formats
+
             self.old_format.append(OldFormatPart(result, partition.log, offset, records))
 
     def convert_old_formats(self) -> None:
         """Convert parts in old message formats, within the limit of the request."""
         if self.old_format:
+            from barnabas.broker.partitions.fetch_conversion import convert_parts
+
             parts, self.old_format = self.old_format, []
             convert_parts(parts, self.max_bytes - self.size + sum(part.records.size for part in parts))
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 from typing import Final
 
 from barnabas.broker.storage.files.file_records import FileSlice
-from barnabas.protocol.records.legacy.up_conversion import convert_to_v2
 
 MAX_RAW_BYTES: Final = 4 * 1024 * 1024
 """Maximum bytes of old messages per read; a larger read is answered in parts."""
@@ -40,6 +39,8 @@ class OldFormatSlice:
 
     def convert(self, max_bytes: int) -> bytes:
         """Return batches of version 2, up to `max_bytes`. Raises CorruptRecordError, CorruptFileError, OSError."""
+        from barnabas.protocol.records.legacy.up_conversion import convert_to_v2  # here: few logs have old formats
+
         return convert_to_v2(memoryview(self.records.read()), max_bytes, at_least_one_batch=self.at_least_one_batch)
 
     def read(self) -> bytes:
