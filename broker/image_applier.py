@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from barnabas.broker.metadata.image import MetadataImage
     from barnabas.broker.metadata.view import MetadataView
     from barnabas.broker.partitions.registry import PartitionRegistry
+    from barnabas.broker.partitions.replication import Replication
     from barnabas.broker.probes import BrokerProbes
     from barnabas.broker.security_applier import SecurityApplier
     from barnabas.broker.storage.log.readable_log import ReadableLog
@@ -56,6 +57,11 @@ class ImageApplier:
         self._loop = loop
         self._security = security
         self._followers: list[Callable[[MetadataImage], None]] = []
+
+    @property
+    def replication(self) -> Replication:
+        """What the standby has."""
+        return self._partitions.replication
 
     def follow(self, changed: Callable[[MetadataImage], None]) -> None:
         """Have `changed` called with every later image once it is applied, in the event loop."""

@@ -3,6 +3,7 @@
     plan      a pure function from the image and the request to responses and records (broker.metadata)
     commit    the records are appended to the metadata log and flushed; the image is replaced
     apply     logs are created or deleted, configs passed on, the partition registry updated
+    wait      with standby.min.acks=1 the answer waits for a standby that is in time
 
 Changes run one at a time. Planning, committing and creating directories block, so they run on a thread of their own;
 the registry belongs to the event loop. A partition leaves the registry before its log is deleted, and enters it only
@@ -253,11 +254,20 @@ class MetadataChanges:
         commit: bool,
         later: str | None = None,
     ) -> list[Result]:
+        results, end_offset = await self._commit(make_plan, commit=commit, later=later)
+        if end_offset is not None:
+            await self._applier.replication.metadata_replicated(end_offset)
+        return results
+
+    async def _commit(
+        self, make_plan: Callable[[MetadataImage], Plan[Result]], *, commit: bool, later: str | None
+    ) -> tuple[list[Result], int | None]:
+        """Plan, commit and apply; return the results and the new end of the metadata, None if nothing has changed."""
         async with self._one_at_a_time:
             before = self._store.image
             plan = await self._blocking(make_plan, before)
             if not commit or not plan.records:
-                return plan.results
+                return plan.results, None
             try:
                 after = await self._blocking(self._committer.commit, plan.records)
             except BrokerError:
@@ -267,7 +277,7 @@ class MetadataChanges:
             failed = await self._applier.apply(before, after, self._blocking, later=later)
             if failed:
                 _set_failures(plan.results, failed)
-            return plan.results
+            return plan.results, after.end_offset
 
     async def _blocking(self, work: Callable[..., T], *arguments: Any) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)

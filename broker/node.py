@@ -41,6 +41,7 @@ from barnabas.broker.network.connection_quotas import ConnectionQuotas
 from barnabas.broker.network.connection_registry import ConnectionRegistry
 from barnabas.broker.network.dispatch import Dispatcher
 from barnabas.broker.network.listening import bind
+from barnabas.broker.partitions.first_high_watermarks import read_high_watermarks
 from barnabas.broker.partitions.flush_waits import FlushWaits
 from barnabas.broker.partitions.registry import PartitionRegistry
 from barnabas.broker.probes import BrokerProbes
@@ -56,6 +57,7 @@ from barnabas.broker.storage.files.errors import StorageError
 from barnabas.broker.storage.log_manager import LogManager
 from barnabas.broker.warm_up import DELAY_SECONDS, first_modules, import_modules, warm_up
 from barnabas.config.listeners import METRICS, SSL
+from barnabas.protocol.errors import BrokerError, ErrorCode
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -93,6 +95,8 @@ class _Storage(NamedTuple):
     """None with read.only=true: nothing can change the metadata."""
     committer: Committer
     config: LiveConfig
+    high_watermarks: Mapping[TopicPartition, int] | None
+    """What consumers may read at first, if that is not everything."""
 
 
 class _Services(NamedTuple):
@@ -192,6 +196,11 @@ class Node:
         self._state.drain()
         services.listeners.close()
         services.fetch.answer_all()
+        self._partitions.replication.fail(
+            BrokerError(
+                ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, "the broker stops before the standby has the records"
+            )
+        )
         services.coordinators.refuse_members()
         await services.connections.drain(DRAIN_SECONDS)
         self._loop_lag.stop()
@@ -242,7 +251,7 @@ class Node:
                 metadata = read_metadata(config)
                 live = LiveConfig(config, metadata.node_id, metadata.image)
                 read_only.load_logs(live.log_config, metadata.is_stray)
-                storage = _Storage(read_only, metadata, None, RefusingCommitter(), live)
+                storage = _Storage(read_only, metadata, None, RefusingCommitter(), live, None)
             else:
                 manager = LogManager(config, clock=clock, on_directory_failed=self._directory_failed)
                 self._open_directories(manager)
@@ -253,7 +262,10 @@ class Node:
                 live = LiveConfig(config, store.node_id, store.image)
                 manager.load_logs(live.log_config, store.is_stray, store.assign)
                 store.reconcile(manager)
-                storage = _Storage(manager, store, store, store, live)
+                # A standby that takes over serves all that it has: nobody else has more.
+                waits = _requires_standby(live) and not takes_over
+                first = read_high_watermarks(manager.live_directories) if waits else None
+                storage = _Storage(manager, store, store, store, live, first)
         finally:
             gc.freeze()  # before enable(), or the next allocation would begin a collection of everything
             gc.enable()
@@ -285,7 +297,17 @@ class Node:
         authorizer = self._authorizer = configured_authorizer(config, self._clock.wall_ms)
         security = SecurityApplier(acls=authorizer, quotas=[quotas, connection_rates])
         applier = ImageApplier(metadata, log_manager, self._partitions, live, probes, loop, security)
+        replication = self._partitions.replication
+        replication.begin_with(storage.high_watermarks)
+        if storage.store is not None:
+            self._configure_replication(live)
+
+            def configured() -> None:
+                loop.call_soon_threadsafe(self._configure_replication, live)
+
+            live.follow(lambda _: None, configured)
         applier.serve_all()
+        replication.begin_with(None)
         changes = MetadataChanges(metadata, storage.committer, live, applier, on_store_failed=self.failed.set)
         coordinator_parts = LogParts(
             partitions=self._partitions,
@@ -352,6 +374,11 @@ class Node:
             loop, live, connections, connection_rates, probes, self._failures, self._certificates
         )
         return _Services(storage, changes, coordinators, mirrors, apis.fetch, connections, listeners, tokens)
+
+    def _configure_replication(self, live: LiveConfig) -> None:
+        """Let the high watermarks wait for the standby, or not, as the configuration says."""
+        lag_seconds = live.broker.get_int("replica.lag.time.max.ms") / 1000
+        self._partitions.replication.configure(is_required=_requires_standby(live), lag_seconds=lag_seconds)
 
     def _token_lifetimes(self) -> TokenLifetimes | None:
         if not self._config.is_set("delegation.token.secret.key"):
@@ -451,3 +478,7 @@ class Node:
 
     async def _blocking(self, work: Callable[[], T]) -> T:
         return await self._loop.run_in_executor(self._blocking_io, work)
+
+
+def _requires_standby(live: LiveConfig) -> bool:
+    return live.broker.get_int("standby.min.acks") > 0

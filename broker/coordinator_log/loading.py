@@ -65,7 +65,7 @@ class LogLoading:
                 # just created the topic, and the partition is empty.
                 if self._partitions.is_offline(name, number) or topic.partitions[number].leader == NO_LEADER:
                     self._log.end_loading(number, failed=True)
-            elif partition.log.log_start_offset < partition.log.high_watermark:
+            elif partition.log.log_start_offset < partition.log.log_end_offset:
                 self._log.begin_loading(number)
                 self._to_load.append(number)
         return bool(self._to_load)

@@ -2,7 +2,8 @@
 
 A change is appended first, as batches in the partition of its key, and then applied to memory by the same replay that a
 start uses: memory always equals the log, also after a failed append. A change is answered once it is as durable as the
-topic's flush settings demand (flush.messages: after the flusher's group commit).
+topic's flush settings demand (flush.messages: after the flusher's group commit), and with standby.min.acks=1 once the
+standby has it. Without a standby in time nothing is appended: COORDINATOR_NOT_AVAILABLE.
 
 The topic is created at its first use (`creation`). Changes that arrive before their partition exists are appended
 afterwards, in the order of their arrival. A partition serves once it is loaded. Until then its keys get
@@ -40,6 +41,7 @@ _AS_NOT_AVAILABLE: Final = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.REQUEST_TIMED_OUT,
     ErrorCode.TOPIC_ALREADY_EXISTS,
+    ErrorCode.NOT_ENOUGH_REPLICAS,
 )
 """Errors of the topic that a coordinator's clients get as COORDINATOR_NOT_AVAILABLE, as in Kafka."""
 
@@ -78,8 +80,8 @@ class CoordinatorLog:
 
     @property
     def has_unflushed(self) -> bool:
-        """Whether a flush is due for anything in memory."""
-        return bool(self._flushing)
+        """Whether a flush may be due for anything in memory, or the standby may not have it."""
+        return bool(self._flushing) or self._partitions.replication.is_required
 
     def partition_of(self, key: str) -> int:
         """Return the number of the key's partition."""
@@ -157,6 +159,7 @@ class CoordinatorLog:
             partition = self._partitions.get(self.topic.name, number)
             if partition is None:
                 raise self._partitions.refusal(self.topic.name, number)
+            self._partitions.replication.ensure_in_time(partition)
             appended = write(partition)
         except BrokerError as error:
             answer.resolve(self._as_coordinator_error(error))
@@ -167,24 +170,25 @@ class CoordinatorLog:
             self._wait_for_flush(number, partition, flush_to, answer)
         else:
             answer.resolve(None)
-        return answer
+        return self._when_replicated(partition, appended.last_offset + 1, answer)
 
     def settled(self, key: str) -> Appended:
-        """Return an answer that comes once everything appended so far to the key's partition is durable.
+        """Return an answer that comes once everything appended so far to the key's partition is durable and replicated.
 
         Requests that change nothing wait for it: otherwise a power cut could leave a client ahead of the log.
         """
         answer: Appended = Deferred()
         number = self.partition_of(key)
         flush_to = self._flushing.get(number)
-        partition = None if flush_to is None else self._partitions.get(self.topic.name, number)
+        is_required = self._partitions.replication.is_required
+        partition = self._partitions.get(self.topic.name, number) if flush_to is not None or is_required else None
         if flush_to is None:
             answer.resolve(None)
         elif partition is None:
             answer.resolve(self._as_coordinator_error(self._partitions.refusal(self.topic.name, number)))
         else:
             self._wait_for_flush(number, partition, flush_to, answer)
-        return answer
+        return answer if partition is None else self._when_replicated(partition, partition.log.log_end_offset, answer)
 
     def when_ready(self, key: str, then: Then) -> None:
         """Call `then` once the key's partition exists: immediately, unless the topic has to be created first.
@@ -237,6 +241,14 @@ class CoordinatorLog:
             answer.resolve(None if failed is None else self._flush_error(number, failed))
 
         self._flush_waits.wait(partition, flush_to, flushed)
+
+    def _when_replicated(self, partition: Partition, end_offset: int, flushed: Appended) -> Appended:
+        if partition.copy is None:
+            return flushed
+        answer: Appended = Deferred()
+        waited = partition.when_replicated(end_offset, flushed) or flushed
+        waited.then(lambda error: answer.resolve(None if error is None else self._as_coordinator_error(error)))
+        return answer
 
     def _as_coordinator_error(self, error: BrokerError) -> BrokerError:
         if error.code in _AS_NOT_AVAILABLE:

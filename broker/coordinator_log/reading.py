@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 def stored_batches(partition_log: ReadableLog, buffer_bytes: int) -> Iterator[RecordBatch]:
-    """Yield the batches up to the high watermark, read `buffer_bytes` at a time.
+    """Yield all batches, also those beyond the high watermark, read `buffer_bytes` at a time.
 
     Raises DecodeError, BrokerError KAFKA_STORAGE_ERROR, StorageError and OSError.
     """
-    offset, end = partition_log.log_start_offset, partition_log.high_watermark
+    offset, end = partition_log.log_start_offset, partition_log.log_end_offset
     while offset < end:
         found = partition_log.read(offset, buffer_bytes, upper_bound=end, at_least_one_batch=True)
         if found is None:

@@ -99,8 +99,9 @@ class CopiedLog:
     def carry_out(self, actions: Sequence[LogAction]) -> CopiedChange:
         """Carry out actions in order; return what has changed.
 
-        Raises BrokerError KAFKA_STORAGE_ERROR, CorruptFileError for damaged records (whole batches before them are
-        appended), OSError if cut records cannot be kept.
+        What is appended is synced if flush.messages requires it. Raises BrokerError KAFKA_STORAGE_ERROR, StorageError,
+        CorruptFileError for damaged records (whole batches before them are appended), OSError if cut records cannot be
+        kept.
         """
         change = CopiedChange()
         log = self._log
@@ -112,6 +113,8 @@ class CopiedLog:
                         change.bytes += self._follower.append_as_follower(records)
                     finally:
                         change.records += log.log_end_offset - end
+                    if log.log_end_offset - log.durable_offset >= log.config.flush_messages:
+                        log.flush()
                 case RaiseStart(offset):
                     if offset > log.log_start_offset:
                         log.delete_records(offset)

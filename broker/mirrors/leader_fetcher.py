@@ -66,8 +66,13 @@ class LeaderFetcher:
         rate: ByteRate,
         *,
         on_lost: Callable[[], None],
+        lost_retry_seconds: float = RETRY_SECONDS,
     ) -> None:
-        """`on_lost` is called when the metadata of the source has to be looked at again."""
+        """`on_lost` is called when the metadata of the source has to be looked at again.
+
+        `lost_retry_seconds`: before a partition that the leader does not serve is fetched again.
+        """
+        self._lost_retry_seconds = lost_retry_seconds
         self._connect = connect
         self._executor = executor
         self._rate = rate
@@ -240,7 +245,7 @@ class LeaderFetcher:
                             # The session leaves a partition without news out of its answers from now on.
                             partition.note_source(common.source_end, self._now())
                 case FindLeader() | FindTopic():
-                    partition.resume_at = self._now() + RETRY_SECONDS
+                    partition.resume_at = self._now() + self._lost_retry_seconds
                     self._on_lost()
                 case Fail(reason, retry_seconds):
                     self._fail(partition, reason, retry_seconds)

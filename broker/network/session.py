@@ -38,6 +38,7 @@ class Session:
         "client_id",
         "fetched_to",
         "host",
+        "is_replaced_standby",
         "listener",
         "local_host",
         "local_port",
@@ -64,6 +65,8 @@ class Session:
         self.local_host = ""
         self.local_port = 0
         self.client_id: str | None = None
+        self.is_replaced_standby = False
+        """Whether the standby has a newer connection than this one."""
         self.fetched_to: dict[TopicPartition, tuple[int, int]] = {}
         """By partition: offset of the last fetch that returned records, and the log end offset at that time."""
 

@@ -26,6 +26,7 @@ class DelayedFetch:
         "_appended_at_start",
         "_committed_only",
         "_ended",
+        "_is_standby",
         "_late",
         "_missing_bytes",
         "_partitions",
@@ -37,15 +38,20 @@ class DelayedFetch:
         *,
         missing_bytes: int,
         committed_only: bool,
+        is_standby: bool = False,
         max_wait_seconds: float,
         loop: asyncio.AbstractEventLoop,
         read: Callable[[], FetchResponse],
         ended: Callable[[DelayedFetch], None],
     ) -> None:
-        """`read` builds the final response; `ended` is called once, when the wait is over or cancelled."""
+        """`read` builds the final response; `ended` is called once, when the wait is over or cancelled.
+
+        `is_standby`: a standby also waits for what consumers must not read yet.
+        """
         self._partitions = partitions
         self._missing_bytes = missing_bytes
         self._committed_only = committed_only
+        self._is_standby = is_standby
         self._ended = ended
         self._appended_at_start = self._appended()
         self._late = LateResponse(max_wait_seconds=max_wait_seconds, loop=loop, read=read, leave=self._leave)
@@ -68,6 +74,8 @@ class DelayedFetch:
             self.finish()
 
     def _appended(self) -> int:
+        if self._is_standby:
+            return sum([partition.written_bytes for partition in self._partitions])
         if self._committed_only:
             return sum([partition.stable_bytes for partition in self._partitions])
         return sum([partition.appended_bytes for partition in self._partitions])

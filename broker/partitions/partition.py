@@ -1,8 +1,9 @@
 """One served partition: the only way from the event loop into its log.
 
 Appends and reads run inline in the event loop (the page cache answers in microseconds; a thread hand-over costs six to
-eleven times that). Only two things wait: a fetch that found too little, until an append wakes it, and a produce to a
-topic with flush.messages, until the flusher's group commit.
+eleven times that). Three things wait: a fetch that found too little, until an append wakes it; a produce to a topic
+with flush.messages, until the flusher's group commit; and with standby.min.acks=1 all that must not be lost, until the
+standby has it (standby_copy.py).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from barnabas.broker.metadata.mirrors.refusals import mirror_refusal
+from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.storage.log.append import AppendOrigin
 from barnabas.broker.storage.log.partition_log import PartitionLog
 from barnabas.broker.storage.log.state import LogState
@@ -21,9 +23,11 @@ from barnabas.protocol.records.layout import NO_PARTITION_LEADER_EPOCH
 if TYPE_CHECKING:
     import asyncio
 
+    from barnabas.broker.partitions.standby_copy import StandbyCopy
     from barnabas.broker.probes import TopicProbe
     from barnabas.broker.storage.files.file_records import FileSlice
     from barnabas.broker.storage.log.append import AppendResult, TransactionEnd
+    from barnabas.broker.storage.log.core import LogCore
     from barnabas.broker.storage.log.readable_log import ReadableLog
     from barnabas.broker.storage.producers.entry import ProducerEntry
     from barnabas.broker.storage.segment.old_format_slice import OldFormatSlice
@@ -52,6 +56,7 @@ class Partition:
         "_wake_scheduled",
         "_waiters",
         "appended_bytes",
+        "copy",
         "leader_epoch",
         "log",
         "mirror",
@@ -86,9 +91,11 @@ class Partition:
         self._wake_scheduled = False
         self._retired = False
         self.appended_bytes = 0
-        """Grows with every append; a waiting fetch compares it with its min_bytes."""
+        """Grows with every append that consumers may read; a waiting fetch compares it with its min_bytes."""
+        self.copy: StandbyCopy | None = None
+        """What the standby has; None unless the high watermark waits for it."""
         self._transaction_marks: dict[int, int] = {}
-        """First offset of an open transaction that began under this object -> `appended_bytes` before it."""
+        """First offset of an open transaction that began under this object -> `written_bytes` before it."""
 
     def set_mirror(self, mirror: str | None) -> None:
         """Make the partition read-only for clients because of a mirror, or writable again with None."""
@@ -126,7 +133,7 @@ class Partition:
         if result.is_duplicate:
             return result
         if result.opens_transaction:
-            self._transaction_marks[result.base_offset] = self.appended_bytes
+            self._transaction_marks[result.base_offset] = self.written_bytes
         return self._appended(result)
 
     def append_internal(self, records: memoryview) -> AppendResult:
@@ -136,7 +143,7 @@ class Partition:
             self._refuse_append()
         result = log.append_as_leader(records, leader_epoch=self.leader_epoch, origin=AppendOrigin.COORDINATOR)
         if result.opens_transaction:
-            self._transaction_marks[result.base_offset] = self.appended_bytes
+            self._transaction_marks[result.base_offset] = self.written_bytes
         return self._appended(result)
 
     def append_marker(self, end: TransactionEnd) -> AppendResult:
@@ -163,8 +170,10 @@ class Partition:
         if unstable not in self._transaction_marks:
             # A new transaction begins somewhere in what was copied. Its mark is before all of that, so a fetch waits
             # longer than it must, and never for less.
-            self._transaction_marks = {} if unstable is None else {unstable: self.appended_bytes}
-        self.appended_bytes += size_bytes
+            self._transaction_marks = {} if unstable is None else {unstable: self.written_bytes}
+        if has_cut and self.copy is not None:
+            self.appended_bytes += self.copy.forget_appends()
+        self._count(size_bytes, self.log.log_end_offset)
         self.probe.bytes_in += size_bytes
         self.probe.records_in += record_count
         if has_cut:
@@ -197,7 +206,69 @@ class Partition:
         if unstable is None:
             return self.appended_bytes
         # A transaction without a mark began before this object: nothing after it is stable.
-        return self._transaction_marks.get(unstable, 0)
+        return min(self._transaction_marks.get(unstable, 0), self.appended_bytes)
+
+    @property
+    def written_bytes(self) -> int:
+        """`appended_bytes` with what only the standby may read yet."""
+        copy = self.copy
+        return self.appended_bytes if copy is None else self.appended_bytes + copy.unreplicated_bytes
+
+    # -- the standby's copy
+
+    @property
+    def writable_core(self) -> LogCore | None:
+        """The state of the log; None if the broker only reads it."""
+        return self.log.core if isinstance(self.log, PartitionLog) else None
+
+    def begin_replication(self, copy: StandbyCopy) -> None:
+        """Let the high watermark wait for the standby. The compiled append leaves the partition to this class."""
+        self.copy = copy
+        if isinstance(self.log, PartitionLog):
+            self.log.use_append_kernel(False)
+
+    def end_replication(self) -> None:
+        """Let the high watermark be the log end again; everything that waits for the standby is answered."""
+        copy, self.copy = self.copy, None
+        if copy is not None:
+            self.appended_bytes += copy.end_requirement()
+            if isinstance(self.log, PartitionLog):
+                self.log.use_append_kernel(True)
+            self._wake_soon()
+
+    def standby_fetched(self, offset: int) -> None:
+        """Note that the standby has everything below `offset`: consumers may read it."""
+        if self.copy is not None and (visible := self.copy.fetched(offset)) is not None:
+            self.appended_bytes += visible
+            self._wake_soon()
+
+    def when_replicated(
+        self, end_offset: int, flushed: Deferred[BrokerError | None] | None
+    ) -> Deferred[BrokerError | None] | None:
+        """Return an answer that comes with `flushed` and once the standby has everything below `end_offset`.
+
+        It has an error only if `flushed` has one, or if the broker stops. None: there is nothing to wait for.
+        """
+        copy = self.copy
+        if copy is None or end_offset <= copy.end:
+            return flushed
+        answer: Deferred[BrokerError | None] = Deferred()
+
+        def replicated(error: BrokerError | None) -> None:
+            if flushed is None:
+                answer.resolve(error)
+            else:
+                flushed.then(lambda failed: answer.resolve(failed or error))
+
+        copy.wait(end_offset, replicated, gives_up=False)
+        return answer
+
+    def _count(self, size_bytes: int, end_offset: int) -> None:
+        copy = self.copy
+        if copy is None:
+            self.appended_bytes += size_bytes
+        elif size_bytes:
+            self.appended_bytes += copy.appended(end_offset, size_bytes, self._loop.time())
 
     def _refuse_append(self) -> NoReturn:
         self.ensure_not_mirrored()
@@ -215,26 +286,34 @@ class Partition:
             raise mirror_refusal(self.log.topic_partition.topic, self.mirror)
 
     def _appended(self, result: AppendResult) -> AppendResult:
-        self.appended_bytes += result.size_bytes
+        self._count(result.size_bytes, result.last_offset + 1)
         probe = self.probe
         probe.bytes_in += result.size_bytes
         probe.records_in += result.record_count
+        self._wake_soon()
+        return result
+
+    def _wake_soon(self) -> None:
         if self._waiters and not self._wake_scheduled:
             # Once per turn of the loop, for any number of appends, and after the producer has its response.
             self._wake_scheduled = True
             self._loop.call_soon(self._wake)
-        return result
 
     def read(
-        self, offset: int, max_bytes: int, *, committed_only: bool, at_least_one_batch: bool
+        self, offset: int, max_bytes: int, *, committed_only: bool, at_least_one_batch: bool, to_end: bool = False
     ) -> FileSlice | OldFormatSlice | None:
         """Return stored batches, from the one that contains `offset`; None at the end of the log.
+
+        `to_end`: also those beyond the high watermark, for a standby.
 
         Raises BrokerError: OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR. The latter also at the end of a log that is not
         online: a consumer there would otherwise wait forever.
         """
         log = self.log
-        upper_bound = log.last_stable_offset if committed_only else log.high_watermark
+        if to_end:
+            upper_bound = log.log_end_offset
+        else:
+            upper_bound = log.last_stable_offset if committed_only else log.high_watermark
         records = log.read(offset, max_bytes, upper_bound=upper_bound, at_least_one_batch=at_least_one_batch)
         if records is None and log.state is not LogState.ONLINE:
             raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{log.topic_partition} is {log.state.value}")
@@ -294,8 +373,11 @@ class Partition:
             waiter.wake()
 
     def retire(self) -> None:
-        """Mark the partition as deleted and wake its waiting fetches."""
+        """Mark the partition as deleted, wake its waiting fetches, and answer what waits for the standby."""
         self._retired = True
+        if self.copy is not None:
+            message = f"{self.log.topic_partition} was deleted before the standby had all of it"
+            self.copy.give_up(BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message), is_final=True)
         self.wake_all()
 
     def _wake(self) -> None:

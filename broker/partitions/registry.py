@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.broker.partitions.replication import Replication
 from barnabas.broker.printable import printable
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.topic_partition import TopicPartition
@@ -25,7 +26,7 @@ class PartitionRegistry:
     topic is created again, partitions of both ids may be served, and an id must not lead to the other's partitions.
     """
 
-    __slots__ = ("_is_frozen", "_partitions", "_without_log", "by_id", "by_name")
+    __slots__ = ("_is_frozen", "_partitions", "_without_log", "by_id", "by_name", "replication")
 
     def __init__(self) -> None:
         self.by_name: dict[bytes, list[Partition | None]] = {}
@@ -33,6 +34,8 @@ class PartitionRegistry:
         self._partitions: dict[tuple[str, int], Partition] = {}
         self._without_log: set[tuple[str, int]] = set()
         self._is_frozen = False
+        self.replication = Replication(lambda: self._partitions.values())
+        """What the standby has of the partitions."""
 
     def get(self, topic: str, partition: int) -> Partition | None:
         """Return the partition, or None; `refusal` returns the error then."""
@@ -83,6 +86,7 @@ class PartitionRegistry:
         self._partitions[topic_partition] = partition
         if self._is_frozen:
             partition.freeze()
+        self.replication.attach(partition)
         self._without_log.discard(topic_partition)
         number = topic_partition.partition
         _put(self.by_name, topic_partition.topic.encode(), number, partition)

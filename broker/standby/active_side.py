@@ -71,6 +71,7 @@ class ActiveSide:
         if self._changed is None:
             self._changed = asyncio.Event()
             self._store.add_listener(self._image_changed)
+        self._partitions.replication.metadata_fetched(offset)
         deadline = self._loop.time() + max_wait_ms / 1000
         while True:
             self._changed.clear()
@@ -120,6 +121,7 @@ class ActiveSide:
         if self._frozen_for != number:
             raise BrokerError(ErrorCode.INVALID_REQUEST, f"this broker is not frozen for switch {number}: start again")
         await self._retire(number)
+        self._partitions.replication.has_everything()
         logger.warning("handed over to the standby, stopping: number=%d", number)
 
     async def fence(self, number: int) -> None:
@@ -134,6 +136,8 @@ class ActiveSide:
         self._is_retired = True  # before the first wait: nothing thaws this broker any more
         self._cancel_timer()
         self._partitions.freeze()
+        message = "a standby has taken over from this broker"
+        self._partitions.replication.fail(BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER, message))
         try:
             await self._blocking(lambda: self._store.pause("a standby has taken over from this broker"))
         finally:

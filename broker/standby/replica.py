@@ -61,6 +61,9 @@ logger = logging.getLogger(__name__)
 
 _FIRST_BACKOFF_SECONDS: Final = 0.1
 _LONGEST_BACKOFF_SECONDS: Final = 5.0
+_LOST_RETRY_SECONDS: Final = 0.05
+"""The metadata has a new topic a moment before the active broker serves it, and producers may wait for this copy."""
+
 _THREADS: Final = 2
 """One for metadata, one for records."""
 
@@ -95,7 +98,13 @@ class Replica:
         source = KafkaSource(self._cluster, STANDBY_REPLICA_ID)
         rate = ByteRate(None, self._loop.time)
         # Metadata is followed all the time, so nothing is to be done when a partition's leader epoch is outdated.
-        self._fetcher = LeaderFetcher(lambda: self._connect(source), self._threads, rate, on_lost=lambda: None)
+        self._fetcher = LeaderFetcher(
+            lambda: self._connect(source),
+            self._threads,
+            rate,
+            on_lost=lambda: None,
+            lost_retry_seconds=_LOST_RETRY_SECONDS,
+        )
         self._applied: MetadataImage | None = None
         """The image that the logs follow."""
         self.error: str | None = None

@@ -2,7 +2,8 @@
 
 Partitions of `__consumer_offsets` go through the group coordinator, whose pending offsets the marker commits or drops.
 A marker is missing while it could not be appended, or not be flushed where the topic's flush.messages demands that:
-the transaction must not count as completed before, or a power cut could leave it open in that partition for ever.
+the transaction must not count as completed before, or a power cut could leave it open in that partition for ever. For
+the same reason a marker waits for the standby (standby.min.acks=1), however long that takes: a takeover could lose it.
 """
 
 from __future__ import annotations
@@ -92,12 +93,17 @@ class EndMarkers:
         return answer
 
     def append(self, key: PartitionKey, end: TransactionEnd) -> Appended | None:
-        """Write one marker; return the answer of its flush where one is due. Raises BrokerError."""
+        """Write one marker; return the answer of its flush and of the standby where one is due.
+
+        Raises BrokerError.
+        """
         partition = self._served(key)
         if key[0] == OFFSETS_TOPIC:
             return self._offsets.write_offsets_marker(key[1], end)
         appended = partition.append_marker(end)
-        return self._flushed(partition, appended.last_offset + 1) if appended.flush_due else None
+        end_offset = appended.last_offset + 1
+        flushed = self._flushed(partition, end_offset) if appended.flush_due else None
+        return partition.when_replicated(end_offset, flushed)
 
     def _append_commits(self, keys: Sequence[PartitionKey], end: TransactionEnd) -> Sequence[int]:
         """Write the markers that the compiled append can; return what it returns, -1 for those that are left."""

@@ -17,7 +17,7 @@ from barnabas.config.tables.log_properties import LOG_PROPERTIES
 from barnabas.config.tables.quota_properties import QUOTA_PROPERTIES
 from barnabas.config.tables.security_properties import SECURITY_PROPERTIES
 from barnabas.config.tables.transaction_properties import TRANSACTION_PROPERTIES
-from barnabas.config.validators import AtLeast, ListOf, NamedLevels
+from barnabas.config.validators import AtLeast, Between, ListOf, NamedLevels
 
 BOOLEAN, STRING, INT, LONG = PropertyType.BOOLEAN, PropertyType.STRING, PropertyType.INT, PropertyType.LONG
 LIST = PropertyType.LIST
@@ -348,6 +348,24 @@ BROKER_PROPERTIES: Mapping[str, Property] = by_name(
         AtLeast(1),
         CLUSTER_WIDE,
         "min.insync.replicas",
+        group=TOPICS,
+    ),
+    Property(
+        "standby.min.acks",
+        INT,
+        0,
+        "Standbys that must have a record before acks=all is acknowledged and before consumers see it: 0 or 1. With 1, "
+        "offset commits, transactions and metadata changes wait for the standby as well. docs/standby.md.",
+        Between(0, 1),
+        CLUSTER_WIDE,
+        group=TOPICS,
+    ),
+    Property(
+        "replica.lag.time.max.ms",
+        LONG,
+        30000,
+        "With standby.min.acks=1: a standby that has not fetched, or lacks a record, for longer is out of time, and "
+        "acks=all is refused with NOT_ENOUGH_REPLICAS (19).",
         group=TOPICS,
     ),
     *SECURITY_PROPERTIES,

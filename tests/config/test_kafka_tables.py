@@ -34,6 +34,7 @@ OURS_ALONE = {
     "standby.command.config",
     "sasl.authentication.timeout.ms",
     "ssl.handshake.timeout.ms",
+    "standby.min.acks",
 }
 # What Kafka reads without defining it: its authorizer's, and the dynamic quotas.
 UNDEFINED_IN_KAFKA = {

@@ -168,12 +168,13 @@ class FetchHandler:
             attempt.partitions,
             missing_bytes=min_bytes - attempt.size,
             committed_only=attempt.committed_only,
+            is_standby=request.replica_id == STANDBY_REPLICA_ID,
             max_wait_seconds=request.max_wait_ms / 1000,
             loop=self._loop,
             read=lambda: self._read_again(session, request, context),
             ended=self._wait_ended,
         )
-        return self._wait_began(waiting)
+        return self._wait_began(waiting, request)
 
     def _wait_in_session(
         self, session: Session, request: FetchRequest, context: IncrementalFetch, missing_bytes: int
@@ -187,20 +188,25 @@ class FetchHandler:
             read=lambda: self._read_again(session, request, context),
             ended=self._wait_ended,
         )
-        return self._wait_began(waiting)
+        return self._wait_began(waiting, request)
 
     def _read_again(self, session: Session, request: FetchRequest, context: _Context) -> FetchResponse:
         if session.quota is not None:
             session.quota.resume()
         return self._answer(session, request, context, self._read(session, request, context))
 
-    def _wait_began(self, waiting: DelayedFetch | SessionFetchWait) -> Deferred[FetchResponse | Exception]:
+    def _wait_began(
+        self, waiting: DelayedFetch | SessionFetchWait, request: FetchRequest
+    ) -> Deferred[FetchResponse | Exception]:
         self._waiting.add(waiting)
+        if request.replica_id == STANDBY_REPLICA_ID:
+            self._partitions.replication.polls.add(waiting)
         self._probes.fetches_waiting += 1
         return waiting.response
 
     def _wait_ended(self, waiting: DelayedFetch | SessionFetchWait) -> None:
         self._waiting.discard(waiting)
+        self._partitions.replication.polls.discard(waiting)
         self._probes.fetches_waiting -= 1
 
     def _read(self, session: Session, request: FetchRequest, context: _Context) -> FetchAttempt:
@@ -211,6 +217,8 @@ class FetchHandler:
         attempt = FetchAttempt(max_bytes, committed_only=committed_only)
         access = session.access
         may_read_all = request.replica_id >= 0 and is_cluster_allowed(session, Operation.CLUSTER_ACTION, ApiKey.FETCH)
+        is_standby = request.replica_id == STANDBY_REPLICA_ID and (access is None or may_read_all)
+        counts = is_standby and self._partitions.replication.fetching(session)
         for topic in context.topics() if isinstance(context, IncrementalFetch) else request.topics:
             # A session's topic keeps the name that its id had.
             name = topic.name if topic.name or topic.topic_id is None else self._topic_name(topic.topic_id)
@@ -221,7 +229,7 @@ class FetchHandler:
                         raise BrokerError(ErrorCode.UNKNOWN_TOPIC_ID, "unknown topic id")
                     if access is not None and not may_read_all:
                         _ensure_read_allowed(session, access, request, name)
-                    results.append(self._read_one(session, name, topic.topic_id, entry, attempt, request))
+                    results.append(self._read_one(session, name, topic.topic_id, entry, attempt, request, counts))
                 except BrokerError as error:
                     attempt.failed = True
                     results.append(self._refusal(name, entry, error))
@@ -238,14 +246,17 @@ class FetchHandler:
         entry: FetchPartition,
         attempt: FetchAttempt,
         request: FetchRequest,
+        counts: bool,
     ) -> FetchPartitionResult:
+        """Read one partition. `counts`: its offset is what the standby has."""
         partition = self._partitions.get(topic, entry.partition)
         if partition is None:
             raise self._partitions.refusal(topic, entry.partition)
         if topic_id is not None and topic_id != partition.topic_id:
             raise BrokerError(ErrorCode.INCONSISTENT_TOPIC_ID, f"the topic id of {printable(topic)} is another one now")
         partition.ensure_current_epoch(entry.current_leader_epoch)
-        if request.replica_id >= 0 and request.replica_id != STANDBY_REPLICA_ID:
+        is_standby = request.replica_id == STANDBY_REPLICA_ID
+        if request.replica_id >= 0 and not is_standby:
             raise _not_a_replica(request.replica_id, topic, entry)
         committed_only = attempt.committed_only
         attempt.partitions.append(partition)
@@ -265,13 +276,17 @@ class FetchHandler:
             min(entry.max_bytes, attempt.budget),
             committed_only=committed_only,
             at_least_one_batch=attempt.size == 0,
+            to_end=is_standby,
         )
-        if request.replica_id == STANDBY_REPLICA_ID and isinstance(records, OldFormatSlice):
+        if counts:
+            partition.standby_fetched(entry.offset)
+        if is_standby and isinstance(records, OldFormatSlice):
             records = records.records  # a copy has the stored bytes, also of old formats
         _count_records_out(session, topic, entry, partition, got_bytes=records is not None)
         result = FetchPartitionResult(
             entry.partition,
-            high_watermark=log.high_watermark,
+            # A standby compares it with its own end: it has to copy what consumers must not read yet.
+            high_watermark=log.log_end_offset if is_standby else log.high_watermark,
             last_stable_offset=log.last_stable_offset,
             log_start_offset=log.log_start_offset,
             aborted=_aborted(log, entry.offset, records) if committed_only and records is not None else [],

@@ -125,7 +125,7 @@ class SessionPartition:
         if partition is None or not partition.is_available:
             return True
         log = partition.log
-        high_watermark = log.high_watermark
+        high_watermark = log.log_end_offset if self.session.is_follower else log.high_watermark
         end = log.last_stable_offset if self.session.committed_only else high_watermark
         return (
             self.fetch.offset < end
@@ -150,7 +150,7 @@ class SessionPartition:
             self.unwatch()
             self.partition = partition
         if partition is not None:
-            self.seen_bytes = partition.stable_bytes if self.session.committed_only else partition.appended_bytes
+            self.seen_bytes = self.session.bytes_of(partition)
             if not self.is_watching:
                 self.is_watching = True
                 partition.add_waiter(self)
@@ -253,6 +253,17 @@ class FetchSession:
             if removed is not None:
                 removed.unwatch()
                 self.pending.pop(removed, None)
+
+    @property
+    def is_follower(self) -> bool:
+        """Whether a standby fetches, which also gets what consumers must not read yet."""
+        return self.reader[1]
+
+    def bytes_of(self, partition: Partition) -> int:
+        """Return the appended bytes of the partition that count for this session's waits."""
+        if self.is_follower:
+            return partition.written_bytes
+        return partition.stable_bytes if self.committed_only else partition.appended_bytes
 
     def read_by(self, reader: Reader) -> None:
         """Make all partitions pending if another reader has fetched last."""

@@ -9,7 +9,10 @@ Kafka's own admin client); the partition exists (UNKNOWN_TOPIC_OR_PARTITION) and
 broker.metadata.mirrors.refusals); acks=-1 with min.insync.replicas above 1 (NOT_ENOUGH_REPLICAS: a single node has one
 replica); admission; then the checks of `PartitionLog.append_as_leader`. One bad partition never fails the others.
 
-acks=1 and acks=-1 mean the same on a single node: written to the page cache, and flushed first if flush.messages
+With standby.min.acks=1, acks=-1 also needs a standby that is in time (NOT_ENOUGH_REPLICAS before the append), and is
+answered once the standby has the records: see replicated_response.py.
+
+Otherwise acks=1 and acks=-1 mean the same: written to the page cache, and flushed first if flush.messages
 requires it (flush.ms is left to the log-flusher task, and no response waits for it). acks=0 has no response and waits
 for no flush, although one is started; as in Kafka, an error then closes the connection, after all partitions were
 tried, so that the producer notices.
@@ -23,6 +26,7 @@ from barnabas.broker.handlers.authorization import denial, ensure_allowed
 from barnabas.broker.handlers.data.produce_admission import Batch, ProduceAdmission
 from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.network.response_frame import CloseConnection
+from barnabas.broker.partitions.replicated_response import answer_when_replicated
 from barnabas.broker.printable import printable
 from barnabas.protocol.compression import Codec
 from barnabas.protocol.errors import BrokerError, ErrorCode
@@ -49,6 +53,7 @@ if TYPE_CHECKING:
     from barnabas.broker.partitions.flush_waits import FlushWaits
     from barnabas.broker.partitions.partition import Partition
     from barnabas.broker.partitions.registry import PartitionRegistry, TopicName
+    from barnabas.broker.partitions.replicated_response import ReplicatedAppend
     from barnabas.broker.probes import ApiProbe
     from barnabas.broker.storage.log.append import AppendResult
 
@@ -118,6 +123,7 @@ class ProduceHandler:
         already = iter(done)
         acks = request.acks
         flushes: list[tuple[Partition, int, ProducePartitionResult]] = []
+        replications: list[ReplicatedAppend] = []
         topics: list[ProduceTopicResult] = []
         refusal: str | None = None
         for topic in request.topics:
@@ -131,6 +137,8 @@ class ProduceHandler:
                     result = _stored(entry.partition, appended)
                     if appended.flush_due:
                         flushes.append((partition, appended.last_offset + 1, result))
+                    if acks == ACKS_ALL and partition.copy is not None:
+                        replications.append((partition, appended.last_offset + 1, result))
                 except BrokerError as error:
                     if acks == ACKS_NONE and refusal is None:
                         refusal = f"produce with acks=0 to {printable(name or '')}-{entry.partition} failed: {error}"
@@ -144,7 +152,8 @@ class ProduceHandler:
                 raise CloseConnection(refusal)
             return None
         response = ProduceResponse(topics)
-        return self.flush_waits.answer_after(flushes, response) if flushes else response
+        answer = self.flush_waits.answer_after(flushes, response) if flushes else response
+        return answer_when_replicated(replications, answer, request.timeout_ms) if replications else answer
 
     def finish(
         self, done: Sequence[Appended], session: Session, request: ProduceRequest
@@ -224,6 +233,8 @@ class ProduceHandler:
                 f"min.insync.replicas={partition.log.config.min_insync_replicas} of {topic} needs more than the one"
                 " replica that a single node has",
             )
+        if acks == ACKS_ALL:
+            self._partitions.replication.ensure_in_time(partition)
         if refusals is None:
             return partition, partition.append(records)
         if refusals and (refusal := refusals.get((topic, number))) is not None:

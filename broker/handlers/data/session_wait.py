@@ -62,7 +62,7 @@ class SessionFetchWait:
         if partition is None or not partition.is_available:
             self.finish()
             return
-        seen = partition.stable_bytes if self._session.committed_only else partition.appended_bytes
+        seen = self._session.bytes_of(partition)
         self._missing_bytes -= seen - entry.seen_bytes
         entry.seen_bytes = seen
         if self._missing_bytes <= 0:

@@ -82,6 +82,7 @@ cdef Py_ssize_t CORE_END = offset_of(LogCore, "end")
 cdef Py_ssize_t CORE_SEGMENTS = offset_of(LogCore, "segments")
 cdef Py_ssize_t CORE_LOG_START_OFFSET = offset_of(LogCore, "log_start_offset")
 cdef Py_ssize_t CORE_LOG_END_OFFSET = offset_of(LogCore, "log_end_offset")
+cdef Py_ssize_t CORE_REPLICATED_END = offset_of(LogCore, "replicated_end")
 cdef Py_ssize_t CORE_FIRST_UNSTABLE_OFFSET = offset_of(LogCore, "first_unstable_offset")
 cdef Py_ssize_t SEGMENTS_VIEW = offset_of(LogSegments, "view")
 cdef Py_ssize_t SEGMENT_BASE_OFFSET = offset_of(LogSegment, "base_offset")
@@ -104,13 +105,17 @@ cdef Py_ssize_t HANDLE_FD = offset_of(FileHandle, "fd")
 
 cdef int read_offsets(PyObject* core, LogOffsets* offsets) except -1:
     """Store the log's offsets; returns 0 where they are unusual."""
-    cdef int64_t unstable
+    cdef int64_t unstable, replicated
     if not is_exactly(core, <PyObject*> LogCore):
         return 0
     if not get_int64(core, CORE_LOG_START_OFFSET, &offsets.start):
         return 0
     if not get_int64(core, CORE_LOG_END_OFFSET, &offsets.end):
         return 0
+    if get(core, CORE_REPLICATED_END) != <PyObject*> None:
+        if not get_int64(core, CORE_REPLICATED_END, &replicated):
+            return 0
+        offsets.end = min(replicated, offsets.end)
     offsets.stable = offsets.end
     if get(core, CORE_FIRST_UNSTABLE_OFFSET) != <PyObject*> None:
         if not get_int64(core, CORE_FIRST_UNSTABLE_OFFSET, &unstable):

@@ -49,6 +49,7 @@ class LogCore:
         "log_start_offset",
         "producers",
         "recovery_point",
+        "replicated_end",
         "segments",
         "services",
         "state",
@@ -87,6 +88,8 @@ class LogCore:
         self.log_start_offset = loaded.log_start_offset
         self.log_end_offset = loaded.log_end_offset
         self.recovery_point = loaded.recovery_point
+        self.replicated_end: int | None = None
+        """Batches below this are at the standby as well; None unless the high watermark waits for one."""
         self.last_flush_ms = services.clock.wall_ms()
         self.durable_offset = loaded.recovery_point
         """Batches below this are synced."""
@@ -111,6 +114,12 @@ class LogCore:
     def is_online(self) -> bool:
         """Whether the log can be used."""
         return self.state is LogState.ONLINE
+
+    @property
+    def high_watermark(self) -> int:
+        """The end of what consumers see: the log end offset, or what the standby has where that is required."""
+        replicated_end = self.replicated_end
+        return self.log_end_offset if replicated_end is None else min(replicated_end, self.log_end_offset)
 
     def ensure_online(self) -> None:
         """Raise BrokerError KAFKA_STORAGE_ERROR unless the log is online."""

@@ -1,6 +1,8 @@
 """PartitionLog: the records of one partition, and the invariants that hold for them.
 
-    log_start_offset <= recovery_point <= high_watermark = log_end_offset (a single node commits what it has written)
+    log_start_offset <= recovery_point <= log_end_offset
+    high_watermark = log_end_offset: a single node commits what it has written. With standby.min.acks=1 it is at most
+    what the standby has (LogCore.replicated_end).
 
 - Offsets are assigned in the order of appends; a batch is stored whole or not at all.
 - Everything below the recovery point is durable. The indexes of the segment that contains it need not be, because
@@ -81,7 +83,7 @@ class PartitionLog(ReadableLog):
         self.retainer = LogRetainer(core, self.roller)
         self._appender = LogAppender(core, self.roller)
         self.append_kernel = self._appender.kernel
-        """The compiled common case of `append_as_leader`, for compiled callers; None without it."""
+        """The compiled common case of `append_as_leader`, for compiled callers; None without it, or if it is unused."""
         replacer = replacer or SegmentReplacer(core)
         truncation = LogTruncation(core)
         self.wall_ms = core.wall_ms
@@ -114,6 +116,10 @@ class PartitionLog(ReadableLog):
         """Whether the log is out of service although its directory works: its topic was deleted."""
         core = self.core
         return core.state is LogState.OFFLINE and not core.services.failures.is_offline(core.log_dir)
+
+    def use_append_kernel(self, is_used: bool) -> None:
+        """Offer the compiled append to compiled callers, or leave all appends to `append_as_leader`'s."""
+        self.append_kernel = self._appender.kernel if is_used else None
 
     def last_records(self) -> dict[int, LastRecord]:
         """Return each producer's last batch, by producer id; compaction must not lose these."""

@@ -94,17 +94,17 @@ class ReadableLog:
 
     @property
     def high_watermark(self) -> int:
-        """The end of what consumers see: on a single node the log end offset."""
-        return self.core.log_end_offset
+        """The end of what consumers see: the log end offset, or what the standby has where that is required."""
+        return self.core.high_watermark
 
     @property
     def last_stable_offset(self) -> int:
-        """The end of what read_committed consumers see: where the oldest open transaction begins, or the log end."""
+        """The end of what read_committed consumers see: where the oldest open transaction begins, if not before."""
         core = self.core
         unstable = core.first_unstable_offset
         if unstable is None:
-            return core.log_end_offset
-        return max(min(unstable, core.log_end_offset), core.log_start_offset)
+            return core.high_watermark
+        return max(min(unstable, core.high_watermark), core.log_start_offset)
 
     @property
     def recovery_point(self) -> int:

@@ -120,7 +120,7 @@ class LogReader:
         """Return the first record at or after `timestamp` (ms).
 
         Special values: -1 latest, -2 earliest, -3 the maximum timestamp.
-        Latest is `upper_bound` (the high watermark if None); a record at or above it is not found.
+        Latest is `upper_bound` (the log end offset if None); a record at or above it is not found.
         """
         core = self._core
         bound = core.log_end_offset if upper_bound is None else min(upper_bound, core.log_end_offset)

@@ -45,7 +45,7 @@ class LogRetainer:
         core = self._core
         with core.lock:
             core.ensure_online()
-            high_watermark = core.log_end_offset
+            high_watermark = core.high_watermark
             if offset == -1:
                 offset = high_watermark
             if offset < 0 or offset > high_watermark:
@@ -89,7 +89,7 @@ class LogRetainer:
                     view,
                     core.config,
                     log_start_offset=core.log_start_offset,
-                    high_watermark=core.log_end_offset,
+                    high_watermark=core.high_watermark,
                     log_end_offset=end.offset,
                     now_ms=core.wall_ms(),
                 )

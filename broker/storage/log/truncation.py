@@ -142,6 +142,8 @@ class LogTruncation:
         active = core.active = core.segments.last
         core.end = LogEnd(offset, active, active.size_bytes, -1, active.size_bytes)
         core.log_end_offset = offset
+        if core.replicated_end is not None:  # what is appended at these offsets later is not at the standby
+            core.replicated_end = min(core.replicated_end, offset)
         core.log_start_offset = log_start_offset
         core.truncations += 1
         core.recovery_point = max(min(core.recovery_point, offset), log_start_offset)

@@ -1,0 +1,66 @@
+"""Drill of standby.min.acks=1: kill -9 of the active broker under load, then a takeover without a plan.
+
+BARNABAS_TEST_STANDBY_SEEDS has the seeds, "1-20" or "1,5"; each needs about 5 s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from barnabas import Admin, AdminConfig
+from tests.support.daemon import Daemon, start_daemon
+from tests.support.standby import Standby
+from tests.support.standby_drill import IDEMPOTENT, PARTITIONS, TRANSACTIONAL, Drill, check, end_transactions
+
+SETTINGS = {
+    "standby.min.acks": 1,
+    "offsets.topic.num.partitions": 2,
+    "transaction.state.log.num.partitions": 2,
+    "group.initial.rebalance.delay.ms": 0,
+}
+
+
+def seeds() -> list[int]:
+    text = os.environ.get("BARNABAS_TEST_STANDBY_SEEDS", "1")
+    found: list[int] = []
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        found += range(int(first), int(last or first) + 1)
+    return found
+
+
+@contextmanager
+def pair(directory: Path) -> Iterator[tuple[Daemon, Standby]]:
+    with start_daemon(directory / "active", *(f"{name}={value}" for name, value in SETTINGS.items())) as active:
+        for topic in (IDEMPOTENT, TRANSACTIONAL):
+            active.create_topic(topic, partitions=PARTITIONS)
+        with Standby(directory / "standby", active.bootstrap, settings=SETTINGS) as standby:
+            standby.until()
+            yield active, standby
+
+
+async def test_no_promise_is_broken_by_the_death_of_the_active_broker(tmp_path: Path) -> None:
+    for seed in seeds():
+        enough = random.Random(seed).randrange(20, 400)
+        with pair(tmp_path / str(seed)) as (active, standby):
+            drill = Drill(active.bootstrap, seed)
+            promises = drill.promises
+            stopped = asyncio.Event()
+            running = asyncio.create_task(drill.run(stopped))
+            while len(promises.acknowledged) < enough or not promises.committed or not promises.offsets:
+                await asyncio.wait([running], timeout=0.005)
+                assert not running.done(), running.result()
+            active.kill()
+            stopped.set()
+            await running
+            await asyncio.to_thread(standby.promote)
+            async with Admin(AdminConfig(bootstrap=standby.bootstrap)) as admin:
+                await admin.alter_configs(broker="", set_to={"standby.min.acks": "0"})
+            await end_transactions(standby.bootstrap, drill)
+            await check(standby.bootstrap, promises)
+            print(seed, len(promises.acknowledged), len(promises.committed), len(promises.seen), promises.offsets)
