@@ -297,7 +297,7 @@ class Node:
         authorizer = self._authorizer = configured_authorizer(config, self._clock.wall_ms)
         security = SecurityApplier(acls=authorizer, quotas=[quotas, connection_rates])
         applier = ImageApplier(metadata, log_manager, self._partitions, live, probes, loop, security)
-        replication = self._partitions.replication
+        replication = self._state.replication = self._partitions.replication
         replication.begin_with(storage.high_watermarks)
         if storage.store is not None:
             self._configure_replication(live)

@@ -22,6 +22,7 @@ from barnabas.broker.metrics.group_collector import GroupCollector
 from barnabas.broker.metrics.group_lag_collector import GroupLagCollector
 from barnabas.broker.metrics.mirror_collector import MirrorCollector
 from barnabas.broker.metrics.quota_collector import QuotaCollector
+from barnabas.broker.metrics.standby_collector import StandbyCollector
 from barnabas.broker.metrics.state import BrokerState
 from barnabas.broker.metrics.storage_collectors import (
     FlushCollector,
@@ -55,6 +56,7 @@ COLLECTORS: Final = cast(
         GroupLagCollector,
         TransactionCollector,
         MirrorCollector,
+        StandbyCollector,
         EventLoopCollector,
         LogCollector,
         LogDirCollector,
@@ -84,6 +86,7 @@ def make_registry(probes: BrokerProbes, state: BrokerState) -> CollectorRegistry
         GroupLagCollector(state),
         TransactionCollector(probes, state),
         MirrorCollector(state),
+        StandbyCollector(state),
         EventLoopCollector(probes),
         LogCollector(state),
         LogDirCollector(state),

@@ -1,4 +1,4 @@
-"""State that the metrics port reads: phase, log manager, flusher, transactions, mirrors and committed offsets.
+"""State that the metrics port reads: phase, log manager, flusher, transactions, mirrors, standby, committed offsets.
 
 The node owns one `BrokerState`, passes it to `start_metrics_server` and sets its attributes as it starts and stops.
 Each attribute changes by one assignment, so the metrics thread needs no lock.
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from barnabas.broker.groups.offsets.committed import CommittedOffsets
     from barnabas.broker.mirrors.status import MirrorStatuses
+    from barnabas.broker.partitions.replication import Replication
     from barnabas.broker.security.tls.certificates import Certificates
     from barnabas.broker.storage.group_commit import GroupCommitFlusher
     from barnabas.broker.storage.log.readable_log import ReadableLog
@@ -44,6 +45,7 @@ class BrokerState:
         "mirrors",
         "phase",
         "ready",
+        "replication",
         "transactions",
     )
 
@@ -56,6 +58,7 @@ class BrokerState:
         self.committed_offsets: CommittedOffsets | None = None
         self.transactions: TransactionCoordinator | None = None
         self.mirrors: MirrorStatuses | None = None
+        self.replication: Replication | None = None
 
     def serve(self) -> None:
         """Record that connections are accepted."""

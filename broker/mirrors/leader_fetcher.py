@@ -80,6 +80,8 @@ class LeaderFetcher:
         self._partitions: dict[TopicPartition, MirroredPartition] = {}
         self._changed = asyncio.Event()
         self._node: SourceNode | None = None
+        self.answered_at: float | None = None
+        """When the leader has answered last, in seconds of the event loop; None before the first answer."""
         self.error: str | None = None
         """Why the broker cannot be reached, or None."""
 
@@ -150,6 +152,7 @@ class LeaderFetcher:
         if not requested:
             return
         answers = await node.fetch(requested, max_wait_ms=wait_ms, max_bytes=MAX_BYTES)
+        self.answered_at = self._now()
         await self._apply(node, answers)
         size = sum(len(each.records) for each in answers.values())
         pause = self._rate.seconds_after(size)

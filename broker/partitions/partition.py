@@ -8,6 +8,7 @@ standby has it (standby_copy.py).
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from barnabas.broker.metadata.mirrors.refusals import mirror_refusal
@@ -268,7 +269,7 @@ class Partition:
         if copy is None:
             self.appended_bytes += size_bytes
         elif size_bytes:
-            self.appended_bytes += copy.appended(end_offset, size_bytes, self._loop.time())
+            self.appended_bytes += copy.appended(end_offset, size_bytes, time.monotonic())
 
     def _refuse_append(self) -> NoReturn:
         self.ensure_not_mirrored()

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -91,7 +92,7 @@ class Replication:
         first = self._first_high_watermarks
         if first is not None:
             end = min(end, max(core.log_start_offset, first.get(core.topic_partition, 0)))
-        partition.begin_replication(StandbyCopy(core, end, self._now(), self._release))
+        partition.begin_replication(StandbyCopy(core, end, time.monotonic(), self._release))
 
     # -- the standby's requests
 
@@ -103,7 +104,7 @@ class Replication:
             if self._session is not None:
                 self._session.is_replaced_standby = True
             self._session = session
-        self._fetched_at = self._now()
+        self._fetched_at = time.monotonic()
         if self.is_required and not self._was_in_time:
             self._was_in_time = True
             logger.info("the standby is in time: acks=all is accepted, standby=%s", session.peer)
@@ -111,7 +112,7 @@ class Replication:
 
     def metadata_fetched(self, offset: int) -> None:
         """Note that the standby has the metadata below `offset`, and its logs follow it."""
-        self._metadata_fetched_at = self._now()
+        self._metadata_fetched_at = time.monotonic()
         if offset == self._metadata_end:
             return
         self._metadata_end = offset
@@ -127,15 +128,26 @@ class Replication:
     # -- waiting for it
 
     @property
+    def seconds_since_fetch(self) -> float | None:
+        """Seconds since the standby's last fetch; None before the first. Any thread may read it."""
+        return None if self._fetched_at == _NEVER else time.monotonic() - self._fetched_at
+
+    @property
+    def lag_records(self) -> int:
+        """Offsets of all partitions that the standby does not have. Any thread may read it."""
+        logs = [each.log for each in list(self._partitions()) if each.copy is not None]
+        return sum(max(0, log.log_end_offset - log.high_watermark) for log in logs)
+
+    @property
     def is_in_time(self) -> bool:
-        """Whether the standby has fetched within replica.lag.time.max.ms."""
-        return self._now() - self._fetched_at <= self._lag_seconds
+        """Whether the standby has fetched within replica.lag.time.max.ms. Any thread may read it."""
+        return time.monotonic() - self._fetched_at <= self._lag_seconds
 
     def has_in_time(self, copy: StandbyCopy) -> bool:
         """Return whether the standby is in time for a partition."""
         if self._stopped:
             return False
-        now = self._now()
+        now = time.monotonic()
         oldest = copy.oldest_append
         return now - self._fetched_at <= self._lag_seconds and (oldest is None or now - oldest <= self._lag_seconds)
 
@@ -167,7 +179,7 @@ class Replication:
         self._release_metadata(None)
 
     def _has_metadata_in_time(self) -> bool:
-        return not self._stopped and self._now() - self._metadata_fetched_at <= self._lag_seconds
+        return not self._stopped and time.monotonic() - self._metadata_fetched_at <= self._lag_seconds
 
     def _release_metadata(self, end_offset: int | None) -> None:
         """Answer the changes of metadata below `end_offset`, with None all of them."""
@@ -210,7 +222,3 @@ class Replication:
                 then(None)
             except Exception:
                 logger.exception("a bug in what waited for the standby")
-
-    @staticmethod
-    def _now() -> float:
-        return asyncio.get_running_loop().time()

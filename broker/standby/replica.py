@@ -142,6 +142,12 @@ class Replica:
         return self._fetcher.error
 
     @property
+    def seconds_since_fetch(self) -> float | None:
+        """Seconds since the active broker has answered a fetch of records; None before the first answer."""
+        answered_at = self._fetcher.answered_at
+        return None if answered_at is None else self._loop.time() - answered_at
+
+    @property
     def is_complete_once(self) -> bool:
         """Whether the logs are loaded: the metadata was copied to its end at some time."""
         return self._logs is not None

@@ -21,6 +21,7 @@ def status_of(state: StandbyState, replica: Replica | None, peer: str, *, is_act
             "error": None,
             "metadata": {"offset": -1, "source_offset": -1},
             "lag_records": 0 if is_active else None,
+            "seconds_since_fetch": None,
             "partitions": [],
         }
     partitions = replica.partitions()
@@ -40,6 +41,7 @@ def status_of(state: StandbyState, replica: Replica | None, peer: str, *, is_act
         "error": error,
         "metadata": {"offset": replica.metadata_offset, "source_offset": replica.metadata_end},
         "lag_records": None if None in lags else sum(each or 0 for each in lags),
+        "seconds_since_fetch": replica.seconds_since_fetch,
         "partitions": [
             {
                 "topic": each.topic,

@@ -79,6 +79,8 @@ def status(data: Path, as_json: bool) -> None:
     if found["error"] is not None:
         print_line(f"  error: {found['error']}")
     print_line(f"  metadata: offset {metadata['offset']} of {metadata['source_offset']}")
+    if found["seconds_since_fetch"] is not None:
+        print_line(f"  last answer to a fetch: {found['seconds_since_fetch']:.1f} s ago")
     print_line("")
     print_table(
         ["topic", "partition", "state", "offset", "source offset", "lag records", "lag seconds"],
