@@ -41,7 +41,6 @@ from barnabas.broker.network.connection_quotas import ConnectionQuotas
 from barnabas.broker.network.connection_registry import ConnectionRegistry
 from barnabas.broker.network.dispatch import Dispatcher
 from barnabas.broker.network.listening import bind
-from barnabas.broker.partitions.first_high_watermarks import read_high_watermarks
 from barnabas.broker.partitions.flush_waits import FlushWaits
 from barnabas.broker.partitions.registry import PartitionRegistry
 from barnabas.broker.probes import BrokerProbes
@@ -264,12 +263,19 @@ class Node:
                 store.reconcile(manager)
                 # A standby that takes over serves all that it has: nobody else has more.
                 waits = _requires_standby(live) and not takes_over
-                first = read_high_watermarks(manager.live_directories) if waits else None
+                first = self._first_high_watermarks(manager) if waits else None
                 storage = _Storage(manager, store, store, store, live, first)
         finally:
             gc.freeze()  # before enable(), or the next allocation would begin a collection of everything
             gc.enable()
         return storage
+
+    def _first_high_watermarks(self, manager: LogManager) -> Mapping[TopicPartition, int]:
+        """Return what consumers may read before a standby has fetched. Raises OSError."""
+        # Here: most brokers have no standby.
+        from barnabas.broker.partitions.first_high_watermarks import read_high_watermarks
+
+        return read_high_watermarks(manager.live_directories)
 
     def _takes_over(self) -> bool:
         """Return whether the directory is a standby's that takes over. Raises MetadataError for an unreadable file."""

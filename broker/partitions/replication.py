@@ -16,12 +16,12 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, Protocol
 
-from barnabas.broker.partitions.standby_copy import Replicated, StandbyCopy
 from barnabas.protocol.errors import BrokerError, ErrorCode
 
 if TYPE_CHECKING:
     from barnabas.broker.network.session import Session
     from barnabas.broker.partitions.partition import Partition
+    from barnabas.broker.partitions.standby_copy import Replicated, StandbyCopy
     from barnabas.protocol.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -87,6 +87,8 @@ class Replication:
         """Let the partition's high watermark wait for the standby, if that is required."""
         if not self.is_required or partition.writable_core is None:
             return
+        from barnabas.broker.partitions.standby_copy import StandbyCopy  # here: most brokers have no standby
+
         core = partition.writable_core
         end = core.log_end_offset
         first = self._first_high_watermarks

@@ -26,7 +26,6 @@ from barnabas.broker.handlers.authorization import denial, ensure_allowed
 from barnabas.broker.handlers.data.produce_admission import Batch, ProduceAdmission
 from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.network.response_frame import CloseConnection
-from barnabas.broker.partitions.replicated_response import answer_when_replicated
 from barnabas.broker.printable import printable
 from barnabas.protocol.compression import Codec
 from barnabas.protocol.errors import BrokerError, ErrorCode
@@ -153,7 +152,12 @@ class ProduceHandler:
             return None
         response = ProduceResponse(topics)
         answer = self.flush_waits.answer_after(flushes, response) if flushes else response
-        return answer_when_replicated(replications, answer, request.timeout_ms) if replications else answer
+        if not replications:
+            return answer
+        # Here: most brokers have no standby.
+        from barnabas.broker.partitions.replicated_response import answer_when_replicated
+
+        return answer_when_replicated(replications, answer, request.timeout_ms)
 
     def finish(
         self, done: Sequence[Appended], session: Session, request: ProduceRequest
