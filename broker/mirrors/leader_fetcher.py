@@ -50,6 +50,8 @@ logger = logging.getLogger(__name__)
 MAX_WAIT_MS: Final = 500
 MAX_BYTES: Final = 8 * 1024 * 1024
 PARTITION_BYTES: Final = 1024 * 1024
+_SMALL_BYTES: Final = 256 * 1024
+"""Of an answer. Larger ones show that the copy is behind."""
 _FIRST_BACKOFF_SECONDS: Final = 0.1
 _LONGEST_BACKOFF_SECONDS: Final = 10.0
 
@@ -66,10 +68,13 @@ class LeaderFetcher:
         rate: ByteRate,
         *,
         on_lost: Callable[[], None],
+        interval_seconds: float = 0.0,
         lost_retry_seconds: float = RETRY_SECONDS,
     ) -> None:
         """`on_lost` is called when the metadata of the source has to be looked at again.
 
+        `interval_seconds`: the shortest time between two requests while answers are small. A source that gets a record
+        each millisecond is then asked 200 times a second instead of 1,000 times, for a few milliseconds of delay.
         `lost_retry_seconds`: before a partition that the leader does not serve is fetched again.
         """
         self._lost_retry_seconds = lost_retry_seconds
@@ -77,6 +82,7 @@ class LeaderFetcher:
         self._executor = executor
         self._rate = rate
         self._on_lost = on_lost
+        self._interval_seconds = interval_seconds
         self._partitions: dict[TopicPartition, MirroredPartition] = {}
         self._changed = asyncio.Event()
         self._node: SourceNode | None = None
@@ -156,6 +162,8 @@ class LeaderFetcher:
         await self._apply(node, answers)
         size = sum(len(each.records) for each in answers.values())
         pause = self._rate.seconds_after(size)
+        if 0 < size < _SMALL_BYTES:
+            pause = max(pause, now + self._interval_seconds - self._now())
         if pause > 0:
             await asyncio.sleep(pause)
 

@@ -60,6 +60,8 @@ CONFIGS_SECONDS: Final = 30.0
 """Between two looks at the configs of the source's topics."""
 
 _SHORTEST_LOOK_SECONDS: Final = 0.2
+_REQUEST_INTERVAL_SECONDS: Final = 0.005
+"""Of small fetches: what a mirror adds to the delay of a record at most, for a third of the CPU at 1,000 a second."""
 _LONGEST_BACKOFF_SECONDS: Final = 10.0
 
 
@@ -310,7 +312,11 @@ class Mirror:
             source = self._source
             assert source is not None
             found = self._fetchers[leader] = LeaderFetcher(
-                partial(source.node, leader), self._parts.executor, self._rate, on_lost=self._look_now.set
+                partial(source.node, leader),
+                self._parts.executor,
+                self._rate,
+                on_lost=self._look_now.set,
+                interval_seconds=_REQUEST_INTERVAL_SECONDS,
             )
             name = f"mirror-{self.definition.name}-{leader}"
             self._tasks[leader] = self._loop.create_task(found.run(), name=name)

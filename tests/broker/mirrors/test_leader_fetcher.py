@@ -7,10 +7,11 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
+from barnabas.broker.mirrors import leader_fetcher
 from barnabas.broker.mirrors.byte_rate import ByteRate
 from barnabas.broker.mirrors.common_end import CommonEnd, find_common_end
 from barnabas.broker.mirrors.copied_log import CopiedLog
@@ -96,7 +97,14 @@ class Node:
 class Mirror:
     """Sources and copies of some partitions, and a fetcher that runs."""
 
-    def __init__(self, path: Path, count: int, executor: ThreadPoolExecutor, bytes_per_second: int | None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        count: int,
+        executor: ThreadPoolExecutor,
+        bytes_per_second: int | None = None,
+        interval_seconds: float = 0.0,
+    ) -> None:
         self.keys = [TopicPartition("t", number) for number in range(count)]
         self.sources: dict[TopicPartition, SourceLog] = {}
         self.copies: dict[TopicPartition, MirroredPartition] = {}
@@ -115,7 +123,11 @@ class Mirror:
         self.node = Node(self.sources)
         self.lost = 0
         self.fetcher = LeaderFetcher(
-            self._connect, executor, ByteRate(bytes_per_second, loop.time), on_lost=self._count_lost
+            self._connect,
+            executor,
+            ByteRate(bytes_per_second, loop.time),
+            on_lost=self._count_lost,
+            interval_seconds=interval_seconds,
         )
         for each in self.copies.values():
             self.fetcher.add(each)
@@ -151,10 +163,8 @@ def executor() -> Iterator[ThreadPoolExecutor]:
 
 
 @asynccontextmanager
-async def running(
-    path: Path, executor: ThreadPoolExecutor, count: int = 3, bytes_per_second: int | None = None
-) -> AsyncIterator[Mirror]:
-    mirror = Mirror(path, count, executor, bytes_per_second)
+async def running(path: Path, executor: ThreadPoolExecutor, count: int = 3, **limits: Any) -> AsyncIterator[Mirror]:
+    mirror = Mirror(path, count, executor, **limits)
     task = asyncio.create_task(mirror.fetcher.run())
     try:
         yield mirror
@@ -296,6 +306,25 @@ async def test_a_rate_limits_the_bytes_per_second(tmp_path: Path, executor: Thre
     async with running(tmp_path, executor, 1, bytes_per_second=1 << 30) as mirror:
         mirror.append(mirror.keys[0], 20)
         await mirror.until_equal()
+
+
+async def test_after_a_small_answer_the_next_request_waits(tmp_path: Path, executor: ThreadPoolExecutor) -> None:
+    async with running(tmp_path, executor, 1, interval_seconds=3600) as mirror:
+        mirror.append(mirror.keys[0], 1)
+        await mirror.until_equal()
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert mirror.node.fetches == 1
+
+
+async def test_after_a_large_answer_the_next_request_does_not_wait(
+    tmp_path: Path, executor: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leader_fetcher, "_SMALL_BYTES", 1)
+    async with running(tmp_path, executor, 1, interval_seconds=3600) as mirror:
+        for _ in range(2):
+            mirror.append(mirror.keys[0], 1)
+            await mirror.until_equal()
 
 
 def source_crc(source: SourceLog, offset: int) -> int:
