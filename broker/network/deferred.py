@@ -5,17 +5,21 @@ is answered in the same turn in which its record arrived. For the event loop's t
 
 Because of that, `resolve` may serve the connection's next request before it returns, and that request may concern the
 same group or partition: resolve only when the state is consistent again.
+
+The class has a compiled twin (kernels/_deferred.pyx).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from barnabas.protocol.kernel_choice import load_compiled
 
 T = TypeVar("T")
 
 
-class Deferred(Generic[T]):
+class PythonDeferred(Generic[T]):
     """A value that arrives once, or never (`cancel`). At most one callback, set before or after the value arrives."""
 
     __slots__ = ("_callback", "_cancelled", "_on_cancel", "_resolved", "_value")
@@ -66,3 +70,15 @@ class Deferred(Generic[T]):
             self._callback = None
             if self._on_cancel is not None:
                 self._on_cancel()
+
+
+def _compiled() -> type[PythonDeferred[Any]]:
+    from barnabas.broker.network.kernels._deferred import Deferred
+
+    return Deferred
+
+
+if TYPE_CHECKING:
+    Deferred = PythonDeferred
+else:
+    Deferred = load_compiled(_compiled) or PythonDeferred

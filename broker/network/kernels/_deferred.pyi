@@ -1,0 +1,3 @@
+from barnabas.broker.network.deferred import PythonDeferred, T
+
+class Deferred(PythonDeferred[T]): ...
