@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from barnabas.broker.mirrors.source import SourceMetadata, SourceTopic
     from barnabas.protocol.mirrors.definition import MirrorDefinition
 
-_PLAIN_NAME: Final = re.compile(r"[a-zA-Z0-9_-]+")
-"""Patterns that match only the topic of this name. A dot matches every character."""
+_PLAIN_NAME: Final = re.compile(r"(?:[a-zA-Z0-9_-]|\\[.-])+")
+"""Patterns that match only one topic. A dot matches every character unless it is escaped, as `re.escape` does."""
 
 INTERNAL_TOPICS: Final = frozenset(
     {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"}
@@ -63,7 +63,8 @@ def named_topics(definition: MirrorDefinition, image: MetadataImage) -> frozense
     """
     if not all(_PLAIN_NAME.fullmatch(each) for each in definition.topics):
         return None
-    return frozenset(definition.topics) | frozenset(image.mirrors.topics_of(definition.name))
+    names = frozenset(each.replace("\\", "") for each in definition.topics)
+    return names | frozenset(image.mirrors.topics_of(definition.name))
 
 
 def discover(definition: MirrorDefinition, metadata: SourceMetadata, image: MetadataImage) -> Discovery:

@@ -145,16 +145,12 @@ class LeaderFetcher:
         if not ready:
             await self._wait_for_work(now)
             return
-        for partition in ready:
-            if partition.starts_at is not None:
-                await self._start(node, partition, partition.starts_at)
-            if not partition.is_begun:
-                # Before the comparison: another leader that is found meanwhile requires another one.
-                partition.is_begun = True
-                await self._carry_out(node, partition, partition.copier.begin(partition.log))
+        await self._begin(node, ready)
         waits = [each.resume_at - now for each in self._partitions.values() if each.resume_at > now]
         wait_ms = min([MAX_WAIT_MS, *(int(1000 * each) + 1 for each in waits)])
-        requested = {each.key: each.fetch_from(PARTITION_BYTES) for each in ready if each.resume_at <= now}
+        requested = {
+            each.key: each.fetch_from(PARTITION_BYTES) for each in ready if each.is_begun and each.resume_at <= now
+        }
         if not requested:
             return
         answers = await node.fetch(requested, max_wait_ms=wait_ms, max_bytes=MAX_BYTES)
@@ -166,6 +162,42 @@ class LeaderFetcher:
             pause = max(pause, now + self._interval_seconds - self._now())
         if pause > 0:
             await asyncio.sleep(pause)
+
+    async def _begin(self, node: SourceNode, partitions: Sequence[MirroredPartition]) -> None:
+        """Compare copies with this leader before they are fetched, with one request for the epochs of all of them."""
+        epochs: dict[MirroredPartition, int] = {}
+        for partition in partitions:
+            if partition.starts_at is not None:
+                await self._start(node, partition, partition.starts_at)
+            if partition.is_begun:
+                continue
+            # Before the comparison: another leader that is found meanwhile requires another one.
+            partition.is_begun = True
+            match partition.copier.begin(partition.log):
+                case [FindEpochEnd(epoch)]:
+                    epochs[partition] = epoch
+                case actions:
+                    await self._carry_out(node, partition, actions)
+        if epochs:
+            for partition, actions in (await self._compare_epochs(node, epochs)).items():
+                await self._carry_out(node, partition, actions)
+
+    async def _compare_epochs(
+        self, node: SourceNode, epochs: Mapping[MirroredPartition, int]
+    ) -> dict[MirroredPartition, list[Action]]:
+        """Ask where a leader epoch of each partition ends; return what follows. Raises ClientError."""
+        ends = await node.epoch_ends(
+            {each.key: epoch for each, epoch in epochs.items()}, {each.key: each.leader_epoch for each in epochs}
+        )
+        found: dict[MirroredPartition, list[Action]] = {}
+        for partition in epochs:
+            end = ends[partition.key]
+            if isinstance(end, EpochEnd):
+                found[partition] = partition.copier.epoch_end_found(end, partition.log)
+            else:
+                partition.is_begun = False  # a fetch without the comparison could append to diverged records
+                found[partition] = partition.copier.refused(end)
+        return found
 
     async def _start(self, node: SourceNode, partition: MirroredPartition, start: str) -> None:
         """Let a new copy begin at the source's end, or at a time. Raises ClientError."""
@@ -233,13 +265,7 @@ class LeaderFetcher:
                     else:
                         queue += copier.refused(found.error)
                 case FindEpochEnd(epoch):
-                    ends = await node.epoch_ends({key: epoch}, {key: partition.leader_epoch})
-                    end = ends[key]
-                    if isinstance(end, EpochEnd):
-                        queue += copier.epoch_end_found(end, log)
-                    else:
-                        partition.is_begun = False  # a fetch without the comparison could append to diverged records
-                        queue += copier.refused(end)
+                    queue += (await self._compare_epochs(node, {partition: epoch}))[partition]
                 case FindCommonEnd():
                     try:
                         common = await find_common_end(node, partition)

@@ -40,6 +40,8 @@ class Node:
         self.errors: dict[TopicPartition, ErrorCode] = {}
         self.epoch_errors: list[ErrorCode] = []
         """Of the next questions for ends of epochs."""
+        self.compared: list[set[TopicPartition]] = []
+        """Partitions of each question for ends of epochs."""
         self.fetches = 0
         self.is_down = False
         self.changed = asyncio.Event()
@@ -86,6 +88,7 @@ class Node:
     async def epoch_ends(
         self, epochs: Mapping[TopicPartition, int], _: object
     ) -> Mapping[TopicPartition, EpochEnd | ErrorCode]:
+        self.compared.append(set(epochs))
         if self.epoch_errors:
             return dict.fromkeys(epochs, self.epoch_errors.pop(0))
         return {key: self.logs[key].end_of_epoch(epoch) for key, epoch in epochs.items()}
@@ -218,6 +221,29 @@ async def test_a_lost_leader_is_reported_and_copying_goes_on_when_it_is_back(
         mirror.node.is_down = False
         await mirror.until_equal()
         assert mirror.fetcher.error is None
+
+
+async def test_one_request_compares_the_epochs_of_all_partitions(tmp_path: Path, executor: ThreadPoolExecutor) -> None:
+    async with running(tmp_path, executor, 3) as mirror:
+        for key in mirror.keys:
+            mirror.append(key, 9)
+        await mirror.until_equal()
+        mirror.node.compared.clear()
+        mirror.node.is_down = True
+        mirror.node.changed.set()
+        async with asyncio.timeout(20):
+            while mirror.fetcher.error is None:
+                await asyncio.sleep(0.005)
+        diverged = mirror.sources[mirror.keys[1]]
+        diverged.log.truncate_to(4)
+        diverged.epoch += 1
+        mirror.append(mirror.keys[1], 8, 150)
+        mirror.node.is_down = False
+        async with asyncio.timeout(20):
+            while mirror.copies[mirror.keys[1]].log.end != diverged.log.log_end_offset:
+                await asyncio.sleep(0.005)
+        await mirror.until_equal()
+        assert mirror.node.compared[0] == set(mirror.keys)
 
 
 async def test_a_diverged_copy_is_cut_and_follows(tmp_path: Path, executor: ThreadPoolExecutor) -> None:

@@ -15,6 +15,8 @@ from barnabas.protocol.mirrors.definition import definition_of
         (["orders", "bills-2_a"], {"orders", "bills-2_a"}),
         (["orders", "bills.*"], None),
         (["orders.eu"], None),
+        ([r"orders\.eu\-1"], {"orders.eu-1"}),
+        ([r"orders\d"], None),
         (["(orders)"], None),
     ],
 )
