@@ -11,11 +11,14 @@ from pathlib import Path
 import pytest
 
 from barnabas import Admin, AdminConfig
+from barnabas.clients.errors import ClientError
+from barnabas.clients.group_offsets import CommittedOffset
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.data.produce import ACKS_ALL
 from barnabas.protocol.native import codec
 from barnabas.protocol.records.builder import RecordBatchBuilder
+from barnabas.protocol.topic_partition import TopicPartition
 from tests.support.daemon import Daemon, start_daemon
 from tests.support.eventually import eventually
 from tests.support.kafka.kafka_wire import KafkaWire
@@ -83,6 +86,7 @@ def test_acks_all_and_consumers_wait_for_the_standby(active: Daemon, standby: St
         assert native.produce("t", batch(b"leader"), acks=1).error == 0
         assert native.end_offset("t") == end
         assert not native.fetch("t", end).records
+        assert kafka.fetch(KAFKA_VERSION, "t", end - 1).records.endswith(b"first\0")
         assert not kafka.fetch(KAFKA_VERSION, "t", end).records
         native.send(ApiKey.PRODUCE, produce_request("t", batch(b"native"), acks=ACKS_ALL))
         kafka.send(kafka_produce_request(KAFKA_VERSION, "t", batch(b"kafka"), acks=ACKS_ALL))
@@ -139,7 +143,9 @@ async def test_the_requirement_is_changed_while_the_broker_runs(
     eventually(lambda: native.end_offset("changes") == end + 3 or None, what="the last record", timeout_s=30)
 
 
-def test_a_restart_shows_no_record_that_the_standby_lacks(tmp_path: Path) -> None:
+async def test_without_a_standby_nothing_is_committed_and_a_restart_shows_nothing_new(
+    tmp_path: Path,
+) -> None:
     with start_daemon(tmp_path / "active", *REQUIRED) as active:
         for is_clean in (True, False):
             with WireClient(active.host, active.port) as client:
@@ -149,6 +155,10 @@ def test_a_restart_shows_no_record_that_the_standby_lacks(tmp_path: Path) -> Non
                 assert client.produce("t", batch(b"b"), acks=ACKS_ALL).error is ErrorCode.NOT_ENOUGH_REPLICAS
                 assert client.end_offset("t") == 0
             active.restart(clean=is_clean)
+        async with Admin(AdminConfig(bootstrap=active.bootstrap, api_timeout_ms=1000)) as admin:
+            with pytest.raises(ClientError, match="COORDINATOR_NOT_AVAILABLE"):
+                await admin.set_group_offsets("g", {TopicPartition("t", 0): CommittedOffset(1)})
+            assert await admin.group_offsets("g") == {}
         with WireClient(active.host, active.port) as client:
             assert client.end_offset("t") == 0
             with Standby(tmp_path / "standby", active.bootstrap):
