@@ -103,8 +103,21 @@ class TransactionCompletion:
         return self._attempt(_Pending(metadata, list(metadata.partitions)))
 
     def recover(self, metadata: TransactionMetadata) -> None:
-        """Complete a prepared transaction that was found at a start, without writing a marker twice."""
-        self._attempt(_Pending(metadata, list(metadata.partitions), is_compared=False))
+        """Complete a prepared transaction that was found at a start, without writing a marker twice.
+
+        With standby.min.acks=1 the standby must have the decision first: a takeover could otherwise decide differently
+        after consumers have read the records.
+        """
+        pending = _Pending(metadata, list(metadata.partitions), is_compared=False)
+
+        def settled(error: BrokerError | None) -> None:
+            if error is None:
+                self._retry(pending)
+            else:
+                self._retry_later(pending)
+
+        self._pending[pending.key] = pending
+        self._log.coordinator_log.settled(metadata.transactional_id).then(settled)
 
     def recover_unreachable(self, metadata: TransactionMetadata, number: int) -> None:
         """End a transaction, open or prepared, of an id that was found in a partition where it does not belong.
@@ -215,6 +228,8 @@ class TransactionCompletion:
         pending.delay_s = min(pending.delay_s * 2, LONGEST_RETRY_S)
 
     def _retry(self, pending: _Pending) -> None:
+        if self._stopped:
+            return
         if self._is_current(pending):
             self._attempt(pending)
         else:
