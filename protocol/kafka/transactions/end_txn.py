@@ -6,6 +6,7 @@ PRODUCER_FENCED is INVALID_PRODUCER_EPOCH, as in Kafka.
 
 from __future__ import annotations
 
+from struct import Struct
 from typing import Final
 
 from barnabas.protocol.errors import ErrorCode
@@ -25,11 +26,43 @@ RESPONSE = Message(
     producer_epoch=since(_EPOCH_BUMP_FROM, INT16),
 )
 
-encode_response = RESPONSE.write
+_ONE_BYTE_SIZES: Final = 0x80
+_REQUEST_END: Final = Struct(">qh?B")
+"""Producer id, epoch, whether it commits, number of tagged fields."""
+_RESPONSE_5: Final = Struct(">ihqhB")
+"""Throttle time, error, producer id, epoch, number of tagged fields."""
 
 
 def decode_request(version: int, body: memoryview) -> EndTxnRequest:
     """Raises DecodeError."""
+    if version >= _EPOCH_BUMP_FROM and (request := _decode_usual(body)) is not None:
+        return request
+    return _decode(version, body)
+
+
+def encode_response(version: int, response: EndTxnResponse) -> bytes:
+    """The code, and from version 5 on the id and epoch of the next transaction."""
+    if version == _EPOCH_BUMP_FROM:
+        return _RESPONSE_5.pack(0, response.error, response.producer_id, response.producer_epoch, 0)
+    return RESPONSE.write(version, response)
+
+
+def _decode_usual(body: memoryview) -> EndTxnRequest | None:
+    """Decode version 5 without tagged fields, which every transaction sends; None for what has another form."""
+    end = len(body) - _REQUEST_END.size
+    if end < 1 or body[0] != end or end >= _ONE_BYTE_SIZES:
+        return None
+    producer_id, epoch, is_commit, tagged_fields = _REQUEST_END.unpack_from(body, end)
+    if tagged_fields:
+        return None
+    try:
+        name = str(body[1:end], "utf-8")
+    except UnicodeDecodeError:
+        return None
+    return EndTxnRequest(name, producer_id, epoch, is_commit, bumps_epoch=True)
+
+
+def _decode(version: int, body: memoryview) -> EndTxnRequest:
     request: EndTxnRequest = REQUEST.read(version, body)
     request.bumps_epoch = version >= _EPOCH_BUMP_FROM
     return request

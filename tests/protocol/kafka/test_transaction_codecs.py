@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
 import pytest
 
-from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.errors import DecodeError, ErrorCode
+from barnabas.protocol.kafka.hot_fields import unsigned
+from barnabas.protocol.kafka.transactions import end_txn
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.cluster.update_features import (
     SAFE_DOWNGRADE,
@@ -289,3 +292,20 @@ def test_a_feature_update_both_ways(api: ApiKey, version: int) -> None:
         ]
     refusal = refused(api, version, request, ErrorCode.INVALID_REQUEST, "no")
     assert (refusal["error_code"], refusal["error_message"], refusal.get("results", [])) == (42, "no", [])
+
+
+@pytest.mark.parametrize("name", ["", "x", "\u00e9" * 63, "x" * 126, "x" * 127, "\u00e9" * 64, "x" * 300])
+@pytest.mark.parametrize("tagged", [b"\x00", b"\x01\x07\x01\xff"])
+def test_every_form_of_the_newest_end_txn_is_decoded(name: str, tagged: bytes) -> None:
+    data = name.encode()
+    body = unsigned(len(data) + 1) + data + struct.pack(">qh?", PRODUCER_ID, 3, True) + tagged
+    assert end_txn.decode_request(5, memoryview(body)) == EndTxnRequest(name, PRODUCER_ID, 3, True, bumps_epoch=True)
+    for cut in range(len(body)):
+        with pytest.raises(DecodeError):
+            end_txn.decode_request(5, memoryview(body[:cut]))
+
+
+def test_a_transactional_id_of_the_newest_end_txn_is_utf_8() -> None:
+    body = b"\x02\xff" + struct.pack(">qh?B", PRODUCER_ID, 3, True, 0)
+    with pytest.raises(DecodeError, match="transactional_id"):
+        end_txn.decode_request(5, memoryview(body))
