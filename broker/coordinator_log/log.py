@@ -155,7 +155,8 @@ class CoordinatorLog:
         """
         answer: Appended = Deferred()
         try:
-            self._ensure_loaded(number)
+            if self._loading or self._unloadable:
+                self._ensure_loaded(number)
             partition = self._partitions.get(self.topic.name, number)
             if partition is None:
                 raise self._partitions.refusal(self.topic.name, number)
@@ -217,7 +218,7 @@ class CoordinatorLog:
 
     def _is_to_come(self, key: str) -> bool:
         """Return whether the key's partition does not exist yet; the metadata has the topic before its logs exist."""
-        return not self.exists or self._creation.awaits(key)
+        return self.topic.name not in self._store.image.topics or self._creation.awaits(key)
 
     def _when_created(self, key: str, encode: Encode, replay: Callable[[], None], answer: Appended) -> None:
         def created(error: BrokerError | None) -> None:

@@ -26,35 +26,36 @@ class PartitionRegistry:
     topic is created again, partitions of both ids may be served, and an id must not lead to the other's partitions.
     """
 
-    __slots__ = ("_is_frozen", "_partitions", "_without_log", "by_id", "by_name", "replication")
+    __slots__ = ("_is_frozen", "_without_log", "by_id", "by_key", "by_name", "replication")
 
     def __init__(self) -> None:
         self.by_name: dict[bytes, list[Partition | None]] = {}
         self.by_id: dict[bytes, list[Partition | None]] = {}
-        self._partitions: dict[tuple[str, int], Partition] = {}
+        self.by_key: dict[tuple[str, int], Partition] = {}
+        """By topic and number, for loops over many partitions; `get` for one."""
         self._without_log: set[tuple[str, int]] = set()
         self._is_frozen = False
-        self.replication = Replication(lambda: self._partitions.values())
+        self.replication = Replication(lambda: self.by_key.values())
         """What the standby has of the partitions."""
 
     def get(self, topic: str, partition: int) -> Partition | None:
         """Return the partition, or None; `refusal` returns the error then."""
-        return self._partitions.get((topic, partition))
+        return self.by_key.get((topic, partition))
 
     def served(self) -> dict[tuple[str, int], Partition]:
         """Return all served partitions by topic and number."""
-        return dict(self._partitions)
+        return dict(self.by_key)
 
     def freeze(self) -> None:
         """Refuse writes to all partitions, and to those that are added later, with NOT_LEADER_OR_FOLLOWER."""
         self._is_frozen = True
-        for partition in self._partitions.values():
+        for partition in self.by_key.values():
             partition.freeze()
 
     def thaw(self) -> None:
         """Accept writes again."""
         self._is_frozen = False
-        for partition in self._partitions.values():
+        for partition in self.by_key.values():
             partition.thaw()
 
     def of_topic(self, topic: str) -> list[Partition]:
@@ -63,7 +64,7 @@ class PartitionRegistry:
 
     def open_transactions(self) -> Iterator[tuple[tuple[str, int], list[int]]]:
         """Return topic and number of each partition, with the ids of producers that have a transaction open there."""
-        for key, partition in self._partitions.items():
+        for key, partition in self.by_key.items():
             yield key, partition.open_producers()
 
     def refusal(self, topic: str, partition: int) -> BrokerError:
@@ -75,15 +76,15 @@ class PartitionRegistry:
 
     def is_offline(self, topic: str, partition: int) -> bool:
         """Return whether the partition's log directory is offline. A partition whose log is being created is not."""
-        found = self._partitions.get((topic, partition))
+        found = self.by_key.get((topic, partition))
         return (topic, partition) in self._without_log if found is None else not found.is_available
 
     def add(self, topic_partition: TopicPartition, partition: Partition) -> None:
         """Start serving a partition."""
-        before = self._partitions.get(topic_partition)
+        before = self.by_key.get(topic_partition)
         if before is not None:
             self._forget(topic_partition, before)
-        self._partitions[topic_partition] = partition
+        self.by_key[topic_partition] = partition
         if self._is_frozen:
             partition.freeze()
         self.replication.attach(partition)
@@ -99,7 +100,7 @@ class PartitionRegistry:
     def remove(self, topic_partition: TopicPartition) -> None:
         """Stop serving a partition, if it is known, and wake its waiting fetches."""
         self._without_log.discard(topic_partition)
-        partition = self._partitions.pop(topic_partition, None)
+        partition = self.by_key.pop(topic_partition, None)
         if partition is not None:
             self._forget(topic_partition, partition)
             partition.retire()
@@ -107,7 +108,7 @@ class PartitionRegistry:
     def wake(self, topic_partitions: Iterable[TopicPartition]) -> None:
         """Wake the waiting fetches of partitions whose log directory has failed."""
         for topic_partition in topic_partitions:
-            partition = self._partitions.get(topic_partition)
+            partition = self.by_key.get(topic_partition)
             if partition is not None:
                 partition.wake_all()
 

@@ -43,7 +43,7 @@ class _Pending:
     `is_compared`: whether `missing` is known. If not, it has all partitions, and some may contain the marker already.
     """
 
-    __slots__ = ("delay_s", "found_in", "is_compared", "metadata", "missing", "timer")
+    __slots__ = ("delay_s", "found_in", "is_compared", "key", "metadata", "missing", "timer")
 
     def __init__(
         self,
@@ -59,11 +59,8 @@ class _Pending:
         self.found_in = found_in
         self.delay_s = FIRST_RETRY_S
         self.timer: asyncio.TimerHandle | None = None
-
-    @property
-    def key(self) -> tuple[str, int | None]:
+        self.key = (metadata.transactional_id, found_in)
         """What distinguishes it from all others."""
-        return self.metadata.transactional_id, self.found_in
 
 
 class TransactionCompletion:

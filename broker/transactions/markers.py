@@ -109,8 +109,8 @@ class EndMarkers:
         """Write the markers that the compiled append can; return what it returns, -1 for those that are left."""
         if appends is None or not end.marker.is_commit or any_armed():
             return [-1] * len(keys)
-        find = self._partitions.get
-        served = [None if topic == OFFSETS_TOPIC else find(topic, number) for topic, number in keys]
+        find = self._partitions.by_key.get
+        served = [None if key[0] == OFFSETS_TOPIC else find(key) for key in keys]
         now_ms = self._wall_ms()
         found: list[int] = appends.append_commits(served, end, end.batch(now_ms, log_append_time=False), now_ms)
         return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from barnabas.broker.transactions.metadata import NO_PARTITIONS, TransactionMetadata, by_topic, ordered
+from barnabas.broker.transactions.metadata import NO_EPOCH, NO_PARTITIONS, TransactionMetadata, by_topic, ordered
 from barnabas.broker.transactions.state import TransactionState
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.transactions.values import (
@@ -12,28 +12,47 @@ from barnabas.protocol.transactions.values import (
     encode_transaction_value,
 )
 
+_new_tuple = tuple.__new__
+
 
 def encode_metadata(metadata: TransactionMetadata, transaction_version: int) -> bytearray:
     """Encode a state at the cluster's transaction.version. Raises ValueError for a name that is too long."""
     version = 1 if transaction_version >= 1 else 0
-    partitions = metadata.partitions
+    (
+        _,
+        producer_id,
+        producer_epoch,
+        timeout_ms,
+        state,
+        partitions,
+        update_ms,
+        start_ms,
+        previous_producer_id,
+        next_producer_id,
+        _,
+        client_version,
+    ) = metadata
     topics = None
-    if metadata.state is not TransactionState.EMPTY:
+    if state is not TransactionState.EMPTY:
         topics = partitions.encoded_topics.get(version)
         if topics is None:
             topics = partitions.encoded_topics[version] = bytes(encode_topics(by_topic(partitions), version))
     return encode_transaction_value(
-        TransactionLogValue(
-            metadata.producer_id,
-            metadata.producer_epoch,
-            metadata.timeout_ms,
-            metadata.state,
-            None,
-            metadata.update_ms,
-            metadata.start_ms,
-            metadata.previous_producer_id,
-            metadata.next_producer_id,
-            metadata.client_version,
+        _new_tuple(
+            TransactionLogValue,
+            (
+                producer_id,
+                producer_epoch,
+                timeout_ms,
+                state,
+                None,
+                update_ms,
+                start_ms,
+                previous_producer_id,
+                next_producer_id,
+                client_version,
+                NO_EPOCH,
+            ),
         ),
         version,
         topics,

@@ -36,6 +36,8 @@ _INT32: Final = Struct(">i")
 _INT64: Final = Struct(">q")
 _TAGGED_INT16: Final = Struct(">BBh")
 _TAGGED_INT64: Final = Struct(">BBq")
+_USUAL_END: Final = Struct(">qqBBBqBBh")
+"""Times, and the tagged fields of a state in which the client has an epoch for each transaction."""
 
 TopicPartitions = tuple[str, Sequence[int]]
 
@@ -65,22 +67,54 @@ def encode_transaction_value(
     """
     data = bytearray(_HEAD.pack(version, value.producer_id, value.producer_epoch, value.timeout_ms, value.status))
     data += encode_topics(value.topics, version) if topics is None else topics
-    data += _TIMES.pack(value.update_ms, value.start_ms)
+    (
+        _,
+        _,
+        _,
+        _,
+        _,
+        update_ms,
+        start_ms,
+        previous_producer_id,
+        next_producer_id,
+        client_version,
+        next_producer_epoch,
+    ) = value
+    if (
+        version
+        and next_producer_id == _NO_PRODUCER_ID
+        and client_version
+        and previous_producer_id != _NO_PRODUCER_ID
+        and next_producer_epoch == _NO_EPOCH
+    ):
+        data += _USUAL_END.pack(
+            update_ms,
+            start_ms,
+            2,
+            _PREVIOUS_ID_TAG,
+            _INT64.size,
+            previous_producer_id,
+            _CLIENT_VERSION_TAG,
+            _INT16.size,
+            client_version,
+        )
+        return data
+    data += _TIMES.pack(update_ms, start_ms)
     if version == 0:
         return data
     count_at = len(data)
     data.append(0)
-    if value.previous_producer_id != _NO_PRODUCER_ID:
-        data += _TAGGED_INT64.pack(_PREVIOUS_ID_TAG, _INT64.size, value.previous_producer_id)
+    if previous_producer_id != _NO_PRODUCER_ID:
+        data += _TAGGED_INT64.pack(_PREVIOUS_ID_TAG, _INT64.size, previous_producer_id)
         data[count_at] += 1
-    if value.next_producer_id != _NO_PRODUCER_ID:
-        data += _TAGGED_INT64.pack(_NEXT_ID_TAG, _INT64.size, value.next_producer_id)
+    if next_producer_id != _NO_PRODUCER_ID:
+        data += _TAGGED_INT64.pack(_NEXT_ID_TAG, _INT64.size, next_producer_id)
         data[count_at] += 1
-    if value.client_version != 0:
-        data += _TAGGED_INT16.pack(_CLIENT_VERSION_TAG, _INT16.size, value.client_version)
+    if client_version != 0:
+        data += _TAGGED_INT16.pack(_CLIENT_VERSION_TAG, _INT16.size, client_version)
         data[count_at] += 1
-    if value.next_producer_epoch != _NO_EPOCH:
-        data += _TAGGED_INT16.pack(_NEXT_EPOCH_TAG, _INT16.size, value.next_producer_epoch)
+    if next_producer_epoch != _NO_EPOCH:
+        data += _TAGGED_INT16.pack(_NEXT_EPOCH_TAG, _INT16.size, next_producer_epoch)
         data[count_at] += 1
     return data
 

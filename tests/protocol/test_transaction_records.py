@@ -74,6 +74,13 @@ def test_the_bytes_of_version_1() -> None:
     assert decode_transaction_value(data) == OPEN
 
 
+def test_the_bytes_of_a_state_with_an_epoch_for_each_transaction() -> None:
+    value = OPEN._replace(topics=[], next_producer_id=-1)
+    expected = f"0001 {HEAD} 01 {TIMES} 02 00 08 0000000000000f9f 02 02 0002"
+    assert bytes(encode_transaction_value(value, 1)) == bytes.fromhex(expected)
+    assert bytes(encode_transaction_value(value, 0)) == bytes.fromhex(f"0000 {HEAD} 00000000 {TIMES}")
+
+
 def test_version_1_leaves_out_defaults_and_an_empty_state_has_no_partitions() -> None:
     value = TransactionLogValue(4000, 7, 60_000, 1, None, 1_700_000_000_001, 1_700_000_000_000)
     assert bytes(encode_transaction_value(value, 1)) == bytes.fromhex(f"0001 {HEAD} 00 {TIMES} 00")

@@ -46,8 +46,6 @@ REFUSED_SEQUENCES_MAX: Final = 10_000
 _unpack_producer = struct.Struct(">22xB20xqhi").unpack_from
 """Low byte of the attributes, producer id, producer epoch, base sequence."""
 
-_new_tuple = tuple.__new__
-
 _RETRIED_AS_NOT_ENOUGH_REPLICAS: Final = (
     ErrorCode.NETWORK_EXCEPTION,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -80,12 +78,8 @@ class Batch(NamedTuple):
     records: memoryview
 
 
-class _Waiting(NamedTuple):
-    """A transactional batch whose partition needs the coordinator's admission."""
-
-    key: PartitionKey
-    partition: Partition
-    base_sequence: int
+_Waiting = tuple[PartitionKey, "Partition", int]
+"""A transactional batch whose partition needs the coordinator's admission: key, partition, base sequence."""
 
 
 class ProduceAdmission:
@@ -127,13 +121,13 @@ class ProduceAdmission:
                     continue
                 if state.has_open_transaction:
                     continue
-            waiting.append(_new_tuple(_Waiting, (key, partition, base_sequence)))
+            waiting.append((key, partition, base_sequence))
         if producer is None or not waiting:
             return refusals
         admission = self._coordinator.admit(
             request.transactional_id or "",
             *producer,
-            [each.key for each in waiting],
+            [key for key, _, _ in waiting],
             adds=request.adds_partitions,
         )
         if not isinstance(admission, Deferred):
@@ -152,46 +146,48 @@ class ProduceAdmission:
         admission: Admission,
     ) -> Refusals:
         """Add the coordinator's refusals, and batches that overtook refused ones."""
+        if not admission and not self._refused_sequences and not any(sequence for _, _, sequence in waiting):
+            return refusals  # a batch with sequence 0 overtook none
         for each in waiting:
-            code = admission.get(each.key) if admission else None
+            key, _, base_sequence = each
+            code = admission.get(key)
             if code is not None:
-                refusals[each.key] = _as_produce_error(request, code)
+                refusals[key] = _as_produce_error(request, code)
                 if not request.adds_partitions:
                     self._note_refused(each, producer)
-            elif (
-                (each.base_sequence or self._refused_sequences)  # a batch with sequence 0 overtook none
-                and (expected := self._expected_sequence(request, each, producer)) < each.base_sequence
-            ):
-                refusals[each.key] = BrokerError(
+            elif (expected := self._expected_sequence(request, each, producer)) < base_sequence:
+                refusals[key] = BrokerError(
                     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-                    f"producer {producer[0]} begins in {each.key[0]}-{each.key[1]} with sequence"
-                    f" {each.base_sequence}, expected is {expected}",
+                    f"producer {producer[0]} begins in {key[0]}-{key[1]} with sequence {base_sequence},"
+                    f" expected is {expected}",
                 )
         return refusals
 
     def _expected_sequence(self, request: ProduceRequest, waiting: _Waiting, producer: tuple[int, int]) -> int:
         """Return the highest sequence with which the producer may begin here; its own if there is no limit."""
         producer_id, epoch = producer
+        key, partition, base_sequence = waiting
         if request.adds_partitions:
-            state = waiting.partition.producer(producer_id)
-            return waiting.base_sequence if state is not None and state.batches else 0
+            state = partition.producer(producer_id)
+            return base_sequence if state is not None and state.batches else 0
         if not self._refused_sequences:
-            return waiting.base_sequence
-        refused_epoch, lowest = self._refused_sequences.get((waiting.key, producer_id), (epoch, waiting.base_sequence))
-        if refused_epoch != epoch or waiting.base_sequence <= lowest:
-            self._refused_sequences.pop((waiting.key, producer_id), None)
-            return waiting.base_sequence
+            return base_sequence
+        refused_epoch, lowest = self._refused_sequences.get((key, producer_id), (epoch, base_sequence))
+        if refused_epoch != epoch or base_sequence <= lowest:
+            self._refused_sequences.pop((key, producer_id), None)
+            return base_sequence
         return lowest
 
     def _note_refused(self, waiting: _Waiting, producer: tuple[int, int]) -> None:
         """Remember the lowest refused sequence: the client sends it again, and a later one must not come before it."""
         producer_id, epoch = producer
-        key = (waiting.key, producer_id)
-        refused_epoch, lowest = self._refused_sequences.pop(key, (epoch, waiting.base_sequence))
+        partition_key, _, base_sequence = waiting
+        key = (partition_key, producer_id)
+        refused_epoch, lowest = self._refused_sequences.pop(key, (epoch, base_sequence))
         if refused_epoch == epoch:
-            lowest = min(lowest, waiting.base_sequence)
+            lowest = min(lowest, base_sequence)
         elif epoch > refused_epoch:
-            lowest = waiting.base_sequence
+            lowest = base_sequence
         self._refused_sequences[key] = (max(epoch, refused_epoch), lowest)
         if len(self._refused_sequences) > REFUSED_SEQUENCES_MAX:
             del self._refused_sequences[next(iter(self._refused_sequences))]
