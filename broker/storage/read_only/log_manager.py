@@ -70,11 +70,17 @@ class ReadOnlyLogManager(ServedLogs[ReadOnlyLog]):
         self,
         log_config_of: Callable[[str], LogConfig],
         is_stray: Callable[[FoundPartition], bool] | None = None,
+        *,
+        topic: str | None = None,
     ) -> int:
-        """Load all logs in parallel; return how many. A log that cannot be read is reported and left out."""
+        """Load all logs, or those of one topic, in parallel; return how many.
+
+        A log that cannot be read is reported and left out.
+        """
         self._log_config_of = log_config_of
         threads = self.config.get_int(THREADS_PER_DIRECTORY) * len(self.directories)
-        requests = [request for directory in self.directories for request in self._requests(directory)]
+        found = [request for directory in self.directories for request in self._requests(directory)]
+        requests = [request for request in found if topic is None or request.topic_partition.topic == topic]
         with ThreadPoolExecutor(threads, thread_name_prefix="log-reading") as pool:
             logs = [log for log in pool.map(self._open, requests) if log is not None]
         for log in logs:

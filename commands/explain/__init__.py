@@ -1,0 +1,1 @@
+"""`barnabas explain`: why a log is as it is, and what happens to it next."""

@@ -1,0 +1,106 @@
+"""`barnabas explain` on a stopped daemon's directory, against what the daemon deletes at its next start."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from barnabas.commands.main import main
+from tests.support.daemon import start_daemon
+from tests.support.eventually import eventually
+from tests.support.storage.bench import sized_batch
+from tests.support.wire import WireClient
+
+HOUR_MS = 3_600_000
+SEGMENTS = [0, 1, 2, 3]
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(main, ["explain", *map(str, arguments)])
+
+
+def contents(directory: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in sorted(directory.rglob("*")) if path.is_file()}
+
+
+def bases(data: Path) -> list[int]:
+    return sorted(int(path.stem) for path in (data / "held-0").glob("*.log"))
+
+
+@pytest.fixture(scope="module")
+def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory of a stopped daemon: one batch to a segment, the second one with a timestamp of tomorrow."""
+    directory = tmp_path_factory.mktemp("explain")
+    now_ms = time.time_ns() // 1_000_000
+    with start_daemon(directory) as daemon:
+        with WireClient(daemon.host, daemon.port) as wire:
+            configs = {"retention_ms": str(HOUR_MS), "message_timestamp_after_max_ms": str(100 * HOUR_MS)}
+            wire.create_topic("held", 1, segment_bytes="16384", **configs)
+            for age_ms in (2 * HOUR_MS, -24 * HOUR_MS, 2 * HOUR_MS, 0):
+                assert wire.produce("held", bytes(sized_batch(10_000, now_ms - age_ms))).error == 0
+        assert daemon.stop() == 0
+    assert bases(directory / "data") == SEGMENTS
+    return directory
+
+
+def test_the_sentences_name_the_numbers_the_property_and_its_source(scratch: Path) -> None:
+    result = run("partition", "held-0", "--log-dir", scratch / "data")
+    assert (result.exit_code, result.stderr) == (0, ""), result.output
+    assert f"retention.ms={HOUR_MS} (" in result.stdout
+    assert "ms in the future, and retention.ms counts from there" in result.stdout
+    assert "segment 1 before it cannot go yet" in result.stdout
+
+
+def test_a_configuration_file_decides_where_the_topic_does_not(scratch: Path, tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text(f"log.dirs={scratch / 'data'}\nlog.retention.bytes=20000\n")
+    told = json.loads(run("topic", "held", "--config", file, "--json").stdout)
+    assert told["settings"]["retention.bytes"]["source"] == "STATIC_BROKER_CONFIG"
+    assert told["settings"]["retention.ms"]["source"] == "DYNAMIC_TOPIC_CONFIG"
+    assert [each["rule"] for each in told["partitions"][0]["segments"][:2]] == ["retention.bytes"] * 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("topic", "held"), "give the directories of a stopped broker"),
+        (("topic", "other", "--log-dir", "DATA"), "no readable log of other in "),
+        (("partition", "held-7", "--log-dir", "DATA"), "no readable log of held-7 in "),
+        (("partition", "held", "--log-dir", "DATA"), "held is not a partition"),
+    ],
+)
+def test_what_cannot_be_explained_is_named(scratch: Path, arguments: tuple[str, ...], sentence: str) -> None:
+    result = run(*(str(scratch / "data") if each == "DATA" else each for each in arguments))
+    assert result.exit_code != 0
+    assert sentence in result.stderr
+
+
+def test_a_broker_then_deletes_what_was_predicted_and_the_command_has_changed_nothing(scratch: Path) -> None:
+    data = scratch / "data"
+    before = contents(data)
+    result = run("topic", "held", "--log-dir", data, "--json")
+    assert (result.exit_code, result.stderr) == (0, ""), result.output
+    assert contents(data) == before
+    told: dict[str, Any] = json.loads(result.stdout)
+    segments = told["partitions"][0]["segments"]
+    assert [(each["base_offset"], each["kept_by"], each["held_by"]) for each in segments] == [
+        (0, ["check_interval"], None),
+        (1, ["future_timestamp"], None),
+        (2, ["earlier_segment"], 1),
+        (3, ["earlier_segment", "active_segment", "within_retention"], 1),
+    ]
+    tomorrow = segments[1]["largest_timestamp_ms"] + HOUR_MS + 1
+    assert [each["deleted_earliest_ms"] for each in segments] == [told["now_ms"], *[tomorrow] * 3]
+    due = [each["base_offset"] for each in segments if each["deleted_earliest_ms"] <= told["now_ms"]]
+    with start_daemon(scratch, "log.initial.task.delay.ms=0", "log.retention.check.interval.ms=50") as daemon:
+        eventually(lambda: bases(data) if bases(data) != SEGMENTS else None, what="a deletion by retention")
+        assert bases(data) == [base for base in SEGMENTS if base not in due]
+        refused = run("topic", "held", "--log-dir", data)
+        assert refused.exit_code == 1
+        assert "another broker is using this data directory" in refused.stderr
+        assert daemon.stop() == 0
