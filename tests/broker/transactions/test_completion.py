@@ -251,6 +251,32 @@ def test_an_unused_id_expires_and_stays_forgotten_after_a_restart(new_host: NewH
     assert set(host.coordinator.log.states) == {"timed-out", "used"}
 
 
+@pytest.mark.parametrize(
+    ("failed", "code"),
+    [(False, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS), (True, ErrorCode.COORDINATOR_NOT_AVAILABLE)],
+)
+def test_an_id_is_not_served_until_its_partition_is_loaded(new_host: NewHost, failed: bool, code: ErrorCode) -> None:
+    host = new_host()
+    producer = initialized(host)
+    before = host.coordinator.log.states["id"]
+    log = host.coordinator.log.coordinator_log
+    log.begin_loading(STATE[1])
+    if failed:
+        log.end_loading(STATE[1], failed=True)
+    answer = host.init_producer_id(InitProducerIdRequest("id", transaction_timeout_ms=60_000))
+    assert answer is not None
+    assert answer.error is code
+    assert added(host, producer) is code
+    assert committed(host, producer) is code
+    assert write(host, producer, ONE) is ErrorCode.NOT_ENOUGH_REPLICAS
+    assert host.coordinator.log.states["id"] is before
+    assert open_in(host, ONE) == []
+    if not failed:
+        log.end_loading(STATE[1])
+        assert write(host, producer, ONE) is ErrorCode.NONE
+        assert committed(host, producer) is ErrorCode.NONE
+
+
 def test_transactions_end_whose_ids_belong_to_another_partition_after_a_growth(new_host: NewHost) -> None:
     host = new_host()
     producer = initialized(host)
