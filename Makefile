@@ -135,6 +135,7 @@ bench-kafka: $(BYTECODE)
 		$(BIN)/python -m benchmarks.many --kafka-jars "$$jars" $(SIDE_ARGS) && \
 		$(BIN)/python -m benchmarks.sasl_logins --kafka-jars "$$jars" $(SIDE_ARGS) && \
 		$(BIN)/python -m benchmarks.quotas --kafka-jars "$$jars" $(SIDE_ARGS) && \
+		$(BIN)/python -m benchmarks.standby --kafka-jars "$$jars" $(SIDE_ARGS) && \
 		mirror_maker="$$($(BIN)/python -c \
 			'from tests.support.kafka.jars import fetch_mirror_maker; print(fetch_mirror_maker("4.3.0"))')" && \
 		$(BIN)/python -m benchmarks.mirrors --kafka-jars "$$jars" --mirror-maker-jars "$$mirror_maker" $(SIDE_ARGS)

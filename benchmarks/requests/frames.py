@@ -41,11 +41,24 @@ class Topic:
 
 
 def create_topic(
-    connection: socket.socket, topic: str, partitions: int, configs: Mapping[str, str] = NO_CONFIGS
+    connection: socket.socket,
+    topic: str,
+    partitions: int,
+    configs: Mapping[str, str] = NO_CONFIGS,
+    replicas: Sequence[int] = (),
 ) -> Topic:
-    """Create a topic and wait until all partitions answer. Raises RuntimeError when it is refused."""
+    """Create a topic and wait until all partitions answer. Raises RuntimeError when it is refused.
+
+    `replicas`: the nodes of a topic with one partition, its leader first; else each partition has one replica.
+    """
     entries = b"".join(compact(name) + compact(value) + b"\0" for name, value in configs.items())
-    one = compact(topic) + struct.pack(">ih", partitions, 1) + b"\x01" + varint(len(configs) + 1) + entries + b"\0"
+    if replicas:
+        nodes = b"".join(struct.pack(">i", node) for node in replicas)
+        assigned = varint(2) + struct.pack(">i", 0) + varint(len(replicas) + 1) + nodes + b"\0"
+        placed = struct.pack(">ih", -1, -1) + assigned
+    else:
+        placed = struct.pack(">ih", partitions, 1) + b"\x01"
+    one = compact(topic) + placed + varint(len(configs) + 1) + entries + b"\0"
     body = varint(2) + one + struct.pack(">ib", int(_CREATE_SECONDS_MAX * 1000), 0) + b"\0"
     connection.settimeout(_CREATE_SECONDS_MAX)
     answer = call_flexible(connection, _CREATE_TOPICS, _CREATE_TOPICS_VERSION, body)
