@@ -45,7 +45,7 @@ def write_result(path: Path, benchmark: str, options: argparse.Namespace, sample
     print(f"wrote {path}", file=sys.stderr, flush=True)
 
 
-_PATHS = ("json", "directory", "kafka_jars", "jars")  # paths of this machine
+_PATHS = ("json", "directory", "kafka_jars", "mirror_maker_jars", "jars")  # paths of this machine
 
 
 def _plain(value: object) -> object:

@@ -7,7 +7,6 @@ and the rule.
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -89,14 +88,15 @@ def command(daemon: Daemon, *arguments: str, password: str | None = None) -> Non
     assert done.exit_code == 0, done.output
 
 
-def await_quiet_snapshots(data: Path) -> None:
-    """Wait until no snapshot was written for two seconds: the last change is in one then."""
-    newest, since = None, time.monotonic()
-    while time.monotonic() < since + 2:
-        found = max((data / "__cluster_metadata-0").glob("*.checkpoint"), default=None)
-        if found != newest:
-            newest, since = found, time.monotonic()
-        time.sleep(0.05)
+def await_snapshot_of_all_changes(data: Path) -> None:
+    """Wait until the metadata log has nothing after its newest snapshot, which begins a segment."""
+    directory = data / "__cluster_metadata-0"
+
+    def snapshot() -> Path | None:
+        newest = max(directory.glob("*.log"))
+        return next(directory.glob(f"{newest.stem}-*.checkpoint"), None) if newest.stat().st_size == 0 else None
+
+    eventually(snapshot, what="a snapshot of all changes")
 
 
 @pytest.mark.parametrize("version", ["4.3.0", "3.9.1"])
@@ -124,8 +124,8 @@ def test_a_directory_in_turn_keeps_users_acls_and_quotas(tmp_path: Path, version
         command(daemon, "quota", "delete", "producer_byte_rate", "--user", "alice")
         assert visible_topics(port, "carol", "carols") == {"topic-2"}
         assert visible_topics(port, "alice", "secret") == set()
-        ours = security_of(kafka, daemon.bootstrap)  # takes seconds, but a snapshot may take longer on a busy machine
-        await_quiet_snapshots(data)
+        ours = security_of(kafka, daemon.bootstrap)
+        await_snapshot_of_all_changes(data)
         assert daemon.stop() == 0
     if version == "4.3.0":
         snapshot = max((data / "__cluster_metadata-0").glob("*.checkpoint"))
