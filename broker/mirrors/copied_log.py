@@ -31,6 +31,9 @@ logger = logging.getLogger(__name__)
 LogAction = Append | RaiseStart | Restart | Truncate
 """The actions that change the log."""
 
+_NEVER: Final = (1 << 63) - 1
+"""flush.messages of a log that is not synced by the number of its records."""
+
 _CHUNK_BYTES: Final = 4 * 1024 * 1024
 
 
@@ -80,6 +83,11 @@ class CopiedLog:
             if entry.start_offset < end:
                 return entry.epoch
         return NO_PARTITION_LEADER_EPOCH
+
+    @property
+    def syncs_appends(self) -> bool:
+        """Whether `carry_out` may sync what it appends."""
+        return self._log.config.flush_messages != _NEVER
 
     def end_of_epoch(self, epoch: int) -> EpochEnd:
         """Return the largest epoch of the log up to `epoch`, and its end; -1 for both if there is none."""

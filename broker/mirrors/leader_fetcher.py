@@ -2,7 +2,8 @@
 
 The next request is sent when the records of the last answer are appended, so that a slow disk slows the source's
 answers down instead of filling the memory. Appends run on a thread of the mirror, with all partitions of an answer in
-one call; the event loop only decides and wakes waiting fetches.
+one call; the event loop only decides and wakes waiting fetches. In a standby, which serves nobody, the event loop also
+makes small appends that are not synced: a thread would cost several times as much, and producers may wait for them.
 """
 
 from __future__ import annotations
@@ -70,13 +71,16 @@ class LeaderFetcher:
         on_lost: Callable[[], None],
         interval_seconds: float = 0.0,
         lost_retry_seconds: float = RETRY_SECONDS,
+        inline_bytes: int = 0,
     ) -> None:
         """`on_lost` is called when the metadata of the source has to be looked at again.
 
         `interval_seconds`: the shortest time between two requests while answers are small. A source that gets a record
         each millisecond is then asked 200 times a second instead of 1,000 times, for a few milliseconds of delay.
         `lost_retry_seconds`: before a partition that the leader does not serve is fetched again.
+        `inline_bytes`: of an answer, up to which unsynced appends are made in the event loop.
         """
+        self._inline_bytes = inline_bytes
         self._lost_retry_seconds = lost_retry_seconds
         self._connect = connect
         self._executor = executor
@@ -288,6 +292,9 @@ class LeaderFetcher:
                     self._fail(partition, reason, retry_seconds)
 
     async def _change_logs(self, work: _Work) -> None:
+        if self._is_inline(work):
+            self._publish(work, _change_logs(work))
+            return
         loop = asyncio.get_running_loop()
         # Shielded: an append that runs on the thread must be published although this fetcher is cancelled.
         done = asyncio.ensure_future(loop.run_in_executor(self._executor, _change_logs, work))
@@ -297,6 +304,15 @@ class LeaderFetcher:
         except asyncio.CancelledError:
             await asyncio.wait([done])  # the log has another appender once this task has ended
             raise
+
+    def _is_inline(self, work: _Work) -> bool:
+        left = self._inline_bytes
+        for partition, actions in work:
+            for action in actions:
+                if not isinstance(action, Append) or partition.log.syncs_appends:
+                    return False
+                left -= len(action.records)
+        return left > 0
 
     def _publish(self, work: _Work, outcomes: Sequence[CopiedChange | str]) -> None:
         for (partition, _), outcome in zip(work, outcomes, strict=True):

@@ -64,9 +64,10 @@ _LONGEST_BACKOFF_SECONDS: Final = 5.0
 _LOST_RETRY_SECONDS: Final = 0.05
 """The metadata has a new topic a moment before the active broker serves it, and producers may wait for this copy."""
 
+_INLINE_BYTES: Final = 64 * 1024
+
 _THREADS: Final = 2
 """One for metadata, one for records."""
-
 
 _CLOSING_THREADS: Final = 16
 """A takeover waits for the fsyncs of all logs, which the file system combines."""
@@ -104,6 +105,7 @@ class Replica:
             rate,
             on_lost=lambda: None,
             lost_retry_seconds=_LOST_RETRY_SECONDS,
+            inline_bytes=_INLINE_BYTES,
         )
         self._applied: MetadataImage | None = None
         """The image that the logs follow."""
