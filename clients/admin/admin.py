@@ -32,12 +32,13 @@ from barnabas.clients.admin.log_dirs import (
 from barnabas.clients.admin.mirrors import Mirrors
 from barnabas.clients.admin.record_deletion import delete_records
 from barnabas.clients.admin.transactions import (
-    HangingTransaction,
+    OpenTransaction,
     abort_hanging,
     abort_transaction,
     describe_transactions,
     find_hanging,
     list_transactions,
+    open_transactions,
 )
 from barnabas.clients.config import AdminConfig
 from barnabas.clients.errors import ClientConfigError, RefusedError, UnknownTopicError
@@ -82,9 +83,9 @@ __all__ = [
     "Admin",
     "ClusterDescription",
     "CreatedTopic",
-    "HangingTransaction",
     "ListedOffset",
     "LogDirDescription",
+    "OpenTransaction",
     "PartitionDescription",
     "ReplicaDescription",
     "TopicDescription",
@@ -306,13 +307,17 @@ class Admin:
         """Abort the id's open transaction, and fence its producer. Raises RefusedError for an unknown id."""
         await abort_transaction(self._cluster, self.config, transactional_id)
 
+    async def open_transactions(self, partitions: Iterable[TopicPartition]) -> list[OpenTransaction]:
+        """Find the open transactions of these partitions, also those that hang. Raises RefusedError for a partition."""
+        return await open_transactions(self._cluster, self.config, partitions)
+
     async def find_hanging_transactions(
         self, partitions: Iterable[TopicPartition], *, longer_than_ms: int
-    ) -> list[HangingTransaction]:
+    ) -> list[OpenTransaction]:
         """Find open transactions that no coordinator will end, whose last record is older than `longer_than_ms`."""
         return await find_hanging(self._cluster, self.config, partitions, longer_than_ms)
 
-    async def abort_hanging_transaction(self, transaction: HangingTransaction) -> None:
+    async def abort_hanging_transaction(self, transaction: OpenTransaction) -> None:
         """Write an abort marker for a transaction that no coordinator will end. Raises RefusedError."""
         await abort_hanging(self._cluster, self.config, transaction)
 

@@ -56,8 +56,8 @@ MAX_ITEMS_PER_REQUEST = 500
 
 
 @dataclass(frozen=True, slots=True)
-class HangingTransaction:
-    """An open transaction of a partition that no coordinator knows. `last_timestamp` in ms; -1 for unknown values."""
+class OpenTransaction:
+    """An open transaction of a partition. `last_timestamp`: of the producer's last batch, in ms. -1: not known."""
 
     topic_partition: TopicPartition
     producer_id: int
@@ -133,16 +133,20 @@ async def abort_transaction(cluster: Cluster, config: ClientConfig, transactiona
     await with_retries(config, ApiKey.INIT_PRODUCER_ID.label, attempt)
 
 
+async def open_transactions(
+    cluster: Cluster, config: ClientConfig, partitions: Iterable[TopicPartition]
+) -> list[OpenTransaction]:
+    """Find all open transactions of these partitions. Raises RefusedError for a partition."""
+    return [found for part in _parts(partitions) for found in await _open_transactions(cluster, config, part)]
+
+
 async def find_hanging(
     cluster: Cluster, config: ClientConfig, partitions: Iterable[TopicPartition], longer_than_ms: int
-) -> list[HangingTransaction]:
+) -> list[OpenTransaction]:
     """Find open transactions of these partitions that no coordinator will end. Raises RefusedError for a partition."""
     oldest = time.time_ns() // 1_000_000 - longer_than_ms
     candidates = [
-        found
-        for part in _parts(partitions)
-        for found in await _open_transactions(cluster, config, part)
-        if found.last_timestamp < oldest
+        found for found in await open_transactions(cluster, config, partitions) if found.last_timestamp < oldest
     ]
     if not candidates:
         return []
@@ -150,13 +154,12 @@ async def find_hanging(
     unknown = [each for each in candidates if each.topic_partition not in known.get(each.producer_id, ())]
     still_open = {
         (each.topic_partition, each.start_offset)
-        for part in _parts(dict.fromkeys(each.topic_partition for each in unknown))
-        for each in await _open_transactions(cluster, config, part)
+        for each in await open_transactions(cluster, config, dict.fromkeys(each.topic_partition for each in unknown))
     }  # a transaction that ended between the requests does not hang
     return [each for each in unknown if (each.topic_partition, each.start_offset) in still_open]
 
 
-async def abort_hanging(cluster: Cluster, config: ClientConfig, transaction: HangingTransaction) -> None:
+async def abort_hanging(cluster: Cluster, config: ClientConfig, transaction: OpenTransaction) -> None:
     """Write an abort marker. Raises RefusedError, e.g. INVALID_PRODUCER_EPOCH if the producer has gone on meanwhile."""
     topic, partition = transaction.topic_partition
     marker = TxnMarker(
@@ -183,7 +186,7 @@ async def abort_hanging(cluster: Cluster, config: ClientConfig, transaction: Han
 
 async def _open_transactions(
     cluster: Cluster, config: ClientConfig, partitions: list[TopicPartition]
-) -> list[HangingTransaction]:
+) -> list[OpenTransaction]:
     topics = [DescribeProducersTopic(name, numbers) for name, numbers in by_topic(partitions).items()]
     response: DescribeProducersResponse = await ask_any(
         cluster, config, ApiKey.DESCRIBE_PRODUCERS, DescribeProducersRequest(topics)
@@ -195,7 +198,7 @@ async def _open_transactions(
             if result.error is not ErrorCode.NONE:
                 raise RefusedError.of_partition(topic_partition, result.error, result.message)
             found += [
-                HangingTransaction(
+                OpenTransaction(
                     topic_partition,
                     each.producer_id,
                     each.epoch,

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from barnabas.commands.explain.transactions.transaction import transaction
 from barnabas.commands.options import json_option
 from barnabas.commands.stopped_broker import Directories, directory_options
 
@@ -13,6 +14,9 @@ from barnabas.commands.stopped_broker import Directories, directory_options
 @click.group()
 def explain() -> None:
     """Say why records are still there, and until when."""
+
+
+explain.add_command(transaction)
 
 
 @explain.command()
@@ -36,10 +40,10 @@ def topic(name: str, log_dirs: tuple[Path, ...], config_file: Path | None, as_js
 @json_option
 def partition(name: str, log_dirs: tuple[Path, ...], config_file: Path | None, as_json: bool) -> None:
     """Explain the retention of one partition, for example orders-0. As `explain topic` does."""
-    topic_name, dash, number = name.rpartition("-")
-    if not dash or not topic_name or not (number.isascii() and number.isdigit()):
-        raise click.BadParameter(f"{name} is not a partition: give TOPIC-PARTITION, for example orders-0")
-    _explain(topic_name, int(number), log_dirs, config_file, as_json=as_json)
+    from barnabas.commands.explain.partition_name import parse_partition
+
+    topic_name, number = parse_partition(name)
+    _explain(topic_name, number, log_dirs, config_file, as_json=as_json)
 
 
 def _explain(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import json
 import time
 from collections.abc import Iterator
@@ -23,12 +22,8 @@ from barnabas import (
     TransactionAbortableError,
 )
 from barnabas.commands.main import main
-from barnabas.protocol.records.builder import RecordBatchBuilder
 from tests.support.daemon import Daemon, start_daemon
-from tests.support.kafka.kafka_wire import KafkaWire, produce_request
-
-OLD_PRODUCE_VERSION = 9
-"""Of clients that add partitions to their transactions themselves."""
+from tests.support.transactions.hanging import STRANGER_ID, produce_without_coordinator
 
 
 @pytest.fixture(scope="module")
@@ -188,33 +183,6 @@ def test_a_missing_partition_and_an_invalid_pattern_are_refused(daemon: Daemon) 
     missing = run(daemon, "find-hanging", "orders", "--partition", "7")
     assert (missing.exit_code, missing.stderr) == (1, "barnabas: topic orders has no partition 7\n")
     assert run(daemon, "list", "--matching", "(").exit_code == 1
-
-
-STRANGER_ID = 990_001
-
-
-def produce_without_coordinator(daemon: Daemon, topic: str, partition: int) -> None:
-    """Store a transactional batch of an hour ago whose producer no coordinator knows, as brokers before 3.6 did."""
-    name = "transaction.partition.verification.enable"
-
-    async def verify(is_enabled: bool) -> None:
-        async with Admin(AdminConfig(bootstrap=daemon.bootstrap)) as admin:
-            await admin.alter_configs(broker="", set_to={name: str(is_enabled).lower()})
-
-    builder = RecordBatchBuilder(
-        max_bytes=1 << 16, producer_id=STRANGER_ID, producer_epoch=0, base_sequence=0, is_transactional=True
-    )
-    builder.append(int((time.time() - 3600) * 1000), None, b"hanging")
-    request = dataclasses.replace(
-        produce_request(OLD_PRODUCE_VERSION, topic, builder.build(), partition=partition, acks=-1),
-        transactional_id="forgotten",
-    )
-    asyncio.run(verify(False))
-    with KafkaWire(daemon.host, daemon.port) as kafka:
-        kafka.send(request)
-        (answer,) = kafka.receive("produce", OLD_PRODUCE_VERSION).responses
-    asyncio.run(verify(True))
-    assert [each.error_code for each in answer.partition_responses] == [0]
 
 
 async def committed(daemon: Daemon, topic: str) -> list[bytes | None]:
