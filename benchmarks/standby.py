@@ -36,7 +36,7 @@ from benchmarks.runs.result_files import write_result
 from benchmarks.runs.side_by_side import Columns, Samples, render_samples, say, say_columns, side_by_side_options
 
 TOPIC = "replicated"
-CONNECTIONS = (1, 16)
+LINES = {"1 connection": 1, "16 connections": 16}
 READY_SECONDS_MAX = 60.0
 ACKS_ALL = -1
 _ERROR_AT = 4 + 1 + 1 + 16 + 1 + 4
@@ -162,13 +162,15 @@ def main() -> int:
     try:
         for number in range(options.rounds):
             for name, way in list(ways.items())[:: -1 if number % 2 else 1]:
+                lines = {each: count for each, count in LINES.items() if options.lines in f"{name}: {each}"}
+                if not lines:
+                    continue
                 say(f"round {number + 1} of {options.rounds}: {name}")
                 directory = home / f"{number}-{name.replace(' ', '-').replace(':', '')}"
                 directory.mkdir()
                 warm = options.warm if isinstance(way, TwoKafkas) else 1.0
                 with way.running(directory) as (broker, topic, pids):
-                    for count in CONNECTIONS:
-                        line = f"{count} connection{'s' if count > 1 else ''}"
+                    for line, count in lines.items():
                         frame = produce_frame(topic, [0], build_batch(1, options.value_bytes).data, acks=ACKS_ALL)
                         produce(broker, frame, count, min(warm, options.warm), pids)
                         columns = produce(broker, frame, count, options.seconds, pids)
