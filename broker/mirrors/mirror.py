@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import partial
 from operator import itemgetter
@@ -63,6 +63,10 @@ _SHORTEST_LOOK_SECONDS: Final = 0.2
 _REQUEST_INTERVAL_SECONDS: Final = 0.005
 """Of small fetches: what a mirror adds to the delay of a record at most, for a third of the CPU at 1,000 a second."""
 _LONGEST_BACKOFF_SECONDS: Final = 10.0
+_NO_CONFIGS: Final = (
+    "its records are copied, its configs are not: the source does not tell them, which needs DESCRIBE_CONFIGS of the "
+    "topic (or use --no-follow-configs)"
+)
 
 
 class Mirror:
@@ -80,10 +84,12 @@ class Mirror:
         self._following: asyncio.Task[None] | None = None
         self._look_now = asyncio.Event()
         self._configs_due = 0.0
+        self._without_configs: set[str] = set()
+        """Topics whose configs the source has not told."""
         self.partitions: dict[TopicPartition, MirroredPartition] = {}
         """All copied partitions."""
         self.problems: Mapping[str, str] = {}
-        """Topics that are not copied, with the reason."""
+        """Topics that are not copied, or not with the source's configs, with the reason."""
         self.error: str | None = None
         """Why the source cannot be looked at, or None."""
         self.has_looked = False
@@ -167,6 +173,8 @@ class Mirror:
         if self.definition.follow_configs and now >= self._configs_due:
             self._configs_due = now + CONFIGS_SECONDS
             await self._follow_configs(source, found.follow)
+        for name in self._without_configs & found.follow.keys():
+            problems.setdefault(name, _NO_CONFIGS)
         self.problems = problems
         self._assign(found.follow)
         self.has_looked = True
@@ -176,6 +184,8 @@ class Mirror:
         if not found.take:
             return
         configs = await source.topic_configs(list(found.take)) if self.definition.follow_configs else {}
+        if self.definition.follow_configs:
+            self._note_configs(found.take, configs)
         for name, topic in found.take.items():
             plan = partial(self._plan_take, name=name, topic=topic, configs=configs.get(name, {}))
             if await self._change_topic(name, plan, problems):
@@ -244,7 +254,9 @@ class Mirror:
         """Give the copies the configs of their topics at the source."""
         if not follow:
             return
-        for name, configs in (await source.topic_configs(list(follow))).items():
+        answered = await source.topic_configs(list(follow))
+        self._note_configs(follow, answered)
+        for name, configs in answered.items():
             here = self._image.topic_configs(name)
             wanted = followed_configs(configs, here)
             if wanted != here and name in self._image.topics:
@@ -256,6 +268,14 @@ class Mirror:
                     return plan_follow_configs(image, name, wanted)
 
                 await self._parts.changes.change(plan)
+
+    def _note_configs(self, requested: Collection[str], answered: Mapping[str, object]) -> None:
+        """Note of which topics the source tells no configs."""
+        missing = set(requested) - answered.keys()
+        for name in sorted(missing - self._without_configs):
+            logger.warning("mirror %s: topic %s: %s", self.definition.name, name, _NO_CONFIGS)
+        self._without_configs -= set(requested) - missing
+        self._without_configs |= missing
 
     def _assign(self, follow: Mapping[str, SourceTopic]) -> None:
         """Hand each partition to the fetcher of its leader."""

@@ -82,7 +82,7 @@ def print_description(mirror: MirrorDescription) -> None:
         if each.state != "mirrored" and each.topic not in explained:
             print_line(f"  topic {each.topic}: {each.state.replace('_', ' ')}")
     for topic, reason in mirror.problems:
-        print_line(f"  topic {topic} is not copied: {reason}")
+        print_line(f"  topic {topic}: {reason}")
     for partition in mirror.partitions:
         if partition.error is not None:
             print_line(f"  {partition.topic}-{partition.partition}: {partition.error}")

@@ -75,7 +75,10 @@ class PromotedPartition:
 
 @dataclass(slots=True)
 class MirrorDescription:
-    """One mirror. `fields` are those of its definition; `problems` are pairs of a topic and why it is not copied."""
+    """One mirror. `fields` are those of its definition; `problems` are pairs of a topic and a reason.
+
+    The reason is why the topic is not copied, or is copied without the source's configs.
+    """
 
     name: str
     fields: Mapping[str, Any]
