@@ -68,7 +68,7 @@ class GroupCoordinator:
         self._classic: ClassicGroups | None = None
         self._members: ClassicMembership | None = None
         self._consumer: ConsumerGroups | None = None
-        self.registry = GroupRegistry(probe)
+        self.registry = GroupRegistry(probe, wall_ms)
         self.offsets = GroupOffsets(self.log, self.registry, store, config, wall_ms)
         self.transactional_offsets = TransactionalOffsets(self.offsets, self.log, self.registry, config, wall_ms)
         self._expiry = OffsetExpiryTask(self.offsets, self.registry, config, wall_ms)
@@ -131,6 +131,10 @@ class GroupCoordinator:
     def offsets_partition_of(self, group_id: str) -> int:
         """Return the number of the partition of `__consumer_offsets` that has the group, which may not exist yet."""
         return self.log.partition_of(group_id)
+
+    def consumer_session_timeout_ms(self, group_id: str) -> int:
+        """Return the session timeout of the group's members of the consumer protocol."""
+        return self._context.settings_of(group_id).session_timeout_ms
 
     def write_offsets_marker(self, number: int, end: TransactionEnd) -> Appended:
         """Append the end marker of a transaction to a partition of `__consumer_offsets`.

@@ -6,20 +6,29 @@ Handlers and the offsets service look groups up here. The services of the two pr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from barnabas.broker.groups.group import Group, GroupState
+from barnabas.broker.groups.history import GroupHistories
+from barnabas.protocol.messages.groups.explain_group import GroupEventKind
 
 if TYPE_CHECKING:
     from barnabas.broker.probes import GroupProbe
 
 
+def _wall_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
 class GroupRegistry:
     """Groups by id. In the event loop only."""
 
-    def __init__(self, probe: GroupProbe) -> None:
+    def __init__(self, probe: GroupProbe, wall_ms: Callable[[], int] = _wall_ms) -> None:
         self._probe = probe
+        self.histories = GroupHistories(wall_ms)
+        """The latest events of each group; it outlives the group, whose id may change its protocol."""
         self._groups: dict[str, Group] = {}
         self._counted: dict[str, GroupState] = {}
         """The state in which the metrics have each group."""
@@ -55,5 +64,10 @@ class GroupRegistry:
             return
         self._counted[group_id] = after
         self._probe.entered(after.value)
-        if before is not None and after is GroupState.STABLE:
+        if before is None:
+            return
+        if after is GroupState.STABLE:
             self._probe.completed_rebalances += 1
+            self.histories.add(group_id, GroupEventKind.STABLE)
+        elif after is GroupState.EMPTY:
+            self.histories.add(group_id, GroupEventKind.EMPTY)

@@ -52,6 +52,11 @@ class GroupTimers:
         """Drop the deadline of `key`, if it has one."""
         self._deadlines.pop(key, None)
 
+    def left_ms(self, key: TimerKey) -> int | None:
+        """Return the time until the deadline of `key`, 0 once it has passed; None without one."""
+        deadline = self._deadlines.get(key)
+        return None if deadline is None else max(0, round((deadline - self._now()) * 1000))
+
     def clear(self) -> None:
         """Drop all deadlines."""
         self._deadlines.clear()

@@ -230,6 +230,11 @@ _ROWS: Final[Sequence[_Row]] = (
         "log_manager, partitions, blocking_io, probe",
     ),
     _Row(ApiKey.MIRRORS, "cluster.mirrors:MirrorsHandler", "store, changes, partitions, mirrors, probe"),
+    _Row(
+        ApiKey.EXPLAIN_GROUP,
+        "groups.explain_group:ExplainGroupHandler",
+        "groups, partitions, config, blocking_io, clock, probe",
+    ),
     _Row(ApiKey.STANDBY, "cluster.standby:StandbyHandler", "active_side, probe"),
     _Row(ApiKey.DESCRIBE_LOG_DIRS, "topics.log_dirs:DescribeLogDirsHandler", "log_manager, blocking_io, probe"),
 )

@@ -22,7 +22,7 @@ from barnabas.clients.admin.descriptions import (
     describe_topic,
 )
 from barnabas.clients.admin.group_description import GroupDescription, describe_group
-from barnabas.clients.admin.groups import delete_group, list_groups
+from barnabas.clients.admin.groups import delete_group, explain_group, list_groups
 from barnabas.clients.admin.log_dirs import (
     LogDirDescription,
     ReplicaDescription,
@@ -63,6 +63,7 @@ from barnabas.protocol.messages.cluster.configs import (
     DescribeConfigsResource,
     DescribeConfigsResponse,
 )
+from barnabas.protocol.messages.groups.explain_group import ExplainGroupResponse
 from barnabas.protocol.messages.groups.groups import ListedGroup
 from barnabas.protocol.messages.topics.topics import (
     DEFAULT_COUNT,
@@ -265,6 +266,13 @@ class Admin:
     async def describe_group(self, group: str) -> GroupDescription:
         """A group with its members. Raises RefusedError for an unknown group."""
         return await describe_group(self._cluster, self.config, group)
+
+    async def explain_group(self, group: str) -> ExplainGroupResponse:
+        """A group's latest events, its members' deadlines, and its lag with what retention deletes of it.
+
+        Raises RefusedError for an unknown group.
+        """
+        return await explain_group(self._cluster, self.config, group)
 
     async def group_offsets(
         self, group: str, partitions: Iterable[TopicPartition] | None = None

@@ -1,4 +1,4 @@
-"""Listing and deleting consumer groups."""
+"""Listing, explaining and deleting consumer groups."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from barnabas.clients.network.cluster import Cluster
 from barnabas.clients.network.retrying import ask_any, with_retries
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.groups.explain_group import ExplainGroupRequest, ExplainGroupResponse
 from barnabas.protocol.messages.groups.groups import (
     DeleteGroupsRequest,
     DeleteGroupsResponse,
@@ -21,6 +22,19 @@ async def list_groups(cluster: Cluster, config: ClientConfig) -> list[ListedGrou
     """All groups by name."""
     response: ListGroupsResponse = await ask_any(cluster, config, ApiKey.LIST_GROUPS, ListGroupsRequest())
     return sorted(response.groups, key=lambda group: group.group_id)
+
+
+async def explain_group(cluster: Cluster, config: ClientConfig, group: str) -> ExplainGroupResponse:
+    """Ask for a group's events, deadlines and lag. Raises RefusedError for an unknown group."""
+
+    async def attempt() -> ExplainGroupResponse:
+        connection = await cluster.connections.any_connection()
+        response: ExplainGroupResponse = await connection.request(ApiKey.EXPLAIN_GROUP, ExplainGroupRequest(group))
+        if response.error is not ErrorCode.NONE:
+            raise RefusedError(response.error, response.message or f"group {group!r} cannot be explained")
+        return response
+
+    return await with_retries(config, ApiKey.EXPLAIN_GROUP.label, attempt)
 
 
 async def delete_group(cluster: Cluster, config: ClientConfig, group: str) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from barnabas.commands.explain.groups.group import group
 from barnabas.commands.explain.transactions.transaction import transaction
 from barnabas.commands.options import json_option
 from barnabas.commands.stopped_broker import Directories, directory_options
@@ -16,6 +17,7 @@ def explain() -> None:
     """Say why records are still there, and until when."""
 
 
+explain.add_command(group)
 explain.add_command(transaction)
 
 

@@ -67,6 +67,7 @@ class ApiKey(IntEnum):
     DESCRIBE_TOPIC_PARTITIONS = 75
     MIRRORS = 1000  # not Kafka's: native dialect only
     STANDBY = 1001  # as MIRRORS
+    EXPLAIN_GROUP = 1003  # as MIRRORS
 
     @property
     def label(self) -> str:

@@ -65,6 +65,7 @@ NATIVE_APIS: Final[dict[int, NativeRow]] = {
     ApiKey.LIST_TRANSACTIONS: NativeRow("transaction_admin", "list", "list_response"),
     ApiKey.MIRRORS: NativeRow("mirrors"),
     ApiKey.STANDBY: NativeRow("standby"),
+    ApiKey.EXPLAIN_GROUP: NativeRow("explain_group"),
 }
 
 

@@ -98,6 +98,14 @@ from barnabas.protocol.messages.groups.describe_groups import (
     DescribeGroupsRequest,
     DescribeGroupsResponse,
 )
+from barnabas.protocol.messages.groups.explain_group import (
+    Deletion,
+    ExplainGroupRequest,
+    ExplainGroupResponse,
+    GroupEvent,
+    MemberTiming,
+    PartitionLag,
+)
 from barnabas.protocol.messages.groups.groups import (
     DeleteGroupResult,
     DeleteGroupsRequest,
@@ -483,6 +491,21 @@ EXCHANGES: list[tuple[ApiKey, Any, Any]] = [
                 )
             ],
             ["d"],
+        ),
+    ),
+    (
+        ApiKey.EXPLAIN_GROUP,
+        ExplainGroupRequest("g"),
+        ExplainGroupResponse(
+            now_ms=1 << 41,
+            state="Stable",
+            group_type="Classic",
+            state_since_ms=None,
+            members=[MemberTiming("m", None, "c", "h", 45_000, 44_000, "join", None)],
+            partitions=[
+                PartitionLag("t", 0, 5, 1 << 41, 3, 1 << 40, 77, 1 << 41, [Deletion(9, 1 << 41, None, "retention.ms")])
+            ],
+            events=[GroupEvent(1 << 41, "joined", "m", "c", "h", "why")],
         ),
     ),
     (

@@ -21,6 +21,7 @@ from barnabas.broker.groups.classic.member import ClassicGroupMember
 from barnabas.broker.groups.classic.roster import GroupRoster
 from barnabas.broker.groups.classic.state import PREVIOUS_STATES, WITH_MEMBERS
 from barnabas.broker.groups.group import SINCE_COMMIT, GroupState, GroupType, OffsetExpiry
+from barnabas.broker.groups.history import EventMember
 from barnabas.broker.groups.log.records import GroupRecord
 from barnabas.broker.groups.timers import GroupClock, GroupTimers, session_of
 from barnabas.broker.printable import printable
@@ -34,6 +35,8 @@ from barnabas.protocol.messages.groups.sync_group import SyncGroupResponse
 
 if TYPE_CHECKING:
     from barnabas.broker.groups.classic.settings import GroupSettings
+    from barnabas.broker.groups.history import GroupHistories
+    from barnabas.protocol.messages.groups.explain_group import GroupEventKind
 
 
 class InitialRebalance:
@@ -60,6 +63,7 @@ class ClassicGroup:
 
     __slots__ = (
         "_clock",
+        "_histories",
         "_outbox",
         "generation",
         "group_id",
@@ -76,8 +80,12 @@ class ClassicGroup:
 
     group_type = GroupType.CLASSIC
 
-    def __init__(self, group_id: str, settings: GroupSettings, clock: GroupClock) -> None:
+    def __init__(
+        self, group_id: str, settings: GroupSettings, clock: GroupClock, histories: GroupHistories | None = None
+    ) -> None:
+        """`histories` gets the group's events, if given."""
         self.group_id = group_id
+        self._histories = histories
         self.settings = settings
         self._clock = clock
         self.state = GroupState.EMPTY
@@ -107,6 +115,12 @@ class ClassicGroup:
         protocol = self.protocol if self.state is GroupState.STABLE else None
         members = [member.describe(protocol) for member in self.roster]
         return DescribedGroup(self.group_id, self.state.value, self.protocol_type, protocol or "", members)
+
+    def report(self, kind: GroupEventKind, member: ClassicGroupMember | None = None, detail: str = "") -> None:
+        """Add an event to the group's history."""
+        if self._histories is not None:
+            about = None if member is None else EventMember(member.member_id, member.client_id, member.client_host)
+            self._histories.add(self.group_id, kind, about, detail)
 
     # --- members and their sessions
 

@@ -92,7 +92,7 @@ class ClassicGroups:
         if group is None:
             if request.member_id != NO_MEMBER_ID:
                 raise _unknown_group(request.group_id)
-            group = ClassicGroup(request.group_id, self._settings, self._clock)
+            group = ClassicGroup(request.group_id, self._settings, self._clock, self._registry.histories)
             self._registry.put(group)
             self._registry.count(request.group_id)
         answer: Deferred[JoinGroupResponse] = Deferred()
@@ -158,7 +158,7 @@ class ClassicGroups:
     def load(self, group_id: str, value: GroupMetadataValue) -> None:
         """Add the group of a record, at a start or after a downgrade."""
         self.unload(group_id)
-        group = restored(group_id, value, self._settings, self._clock)
+        group = restored(group_id, value, self._settings, self._clock, self._registry.histories)
         self._registry.put(group)
         self._registry.count(group_id)
         self._alarms.set(group)

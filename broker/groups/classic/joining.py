@@ -20,6 +20,7 @@ from barnabas.broker.groups.classic.rebalance import maybe_complete, prepare, pr
 from barnabas.broker.groups.group import GroupState
 from barnabas.broker.groups.timers import session_of
 from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.messages.groups.explain_group import GroupEventKind
 from barnabas.protocol.messages.groups.join_group import NO_MEMBER_ID, JoinGroupRequest, JoinGroupResponse
 from barnabas.protocol.messages.groups.sync_group import SyncGroupResponse
 
@@ -113,6 +114,7 @@ def _add(group: ClassicGroup, member_id: str, request: JoinGroupRequest, client:
     if not len(group.roster):
         group.protocol_type = request.protocol_type
     group.roster.add(member)
+    group.report(GroupEventKind.JOINED, member, request.reason or "")
     group.wait_for_join(member, waiter)
     group.extend_session(member, NEW_MEMBER_JOIN_TIMEOUT_MS)
     prepare_or_complete(group, f"a new member joins, reason={request.reason or 'none given'}")
@@ -130,6 +132,7 @@ def _join_again(group: ClassicGroup, member: ClassicGroupMember, request: JoinGr
         group.answer(waiter, group.joined(member, with_members=False))
     else:
         _update(group, member, request, waiter)
+        group.report(GroupEventKind.JOINED_AGAIN, member, request.reason or "")
         member_kind = "the leader" if is_leader else "a member with new metadata"
         prepare_or_complete(group, f"{member_kind} joins again, reason={request.reason or 'none given'}")
 
@@ -152,6 +155,7 @@ def _replace(
     before = (member.protocols, member.rebalance_timeout_ms, member.session_timeout_ms)
     group.timers.cancel(session_of(old_id))
     group.roster.rename(member, member_id)
+    group.report(GroupEventKind.JOINED_AGAIN, member, request.reason or "")
     _update(group, member, request, waiter)
     group.extend_session(member)
     if group.state is GroupState.COMPLETING_REBALANCE:

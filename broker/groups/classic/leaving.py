@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from barnabas.broker.groups.classic.rebalance import maybe_complete, prepare
 from barnabas.broker.groups.group import GroupState
 from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.messages.groups.explain_group import GroupEventKind
 from barnabas.protocol.messages.groups.join_group import NO_MEMBER_ID
 from barnabas.protocol.messages.groups.leave_group import LeavingMember, LeftMember
 
@@ -40,5 +41,6 @@ def _leave(group: ClassicGroup, leaving: LeavingMember) -> ErrorCode:
             member = group.validate_member(leaving.member_id, leaving.group_instance_id)
     except BrokerError as error:
         return error.code
+    group.report(GroupEventKind.LEFT, member, leaving.reason or "")
     group.remove(member)
     return ErrorCode.NONE

@@ -22,6 +22,7 @@ from barnabas.broker.groups.group import GroupState
 from barnabas.broker.groups.timers import TimerKey
 from barnabas.broker.printable import printable
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.groups.explain_group import GroupEventKind
 
 if TYPE_CHECKING:
     from barnabas.broker.groups.classic.group import ClassicGroup
@@ -70,6 +71,7 @@ def prepare(group: ClassicGroup, reason: str) -> None:
         len(group.roster),
         printable(reason),
     )
+    group.report(GroupEventKind.REBALANCE_BEGAN, detail=reason)
     if is_initial:
         delay_ms = group.settings.initial_rebalance_delay_ms
         _delay(group, delay_ms, max(group.roster.rebalance_timeout_ms - delay_ms, 0))
@@ -105,6 +107,7 @@ def _end_sync(group: ClassicGroup) -> None:
     for member_id in late:
         member = group.roster.get(member_id)
         if member is not None:
+            group.report(GroupEventKind.SYNC_TIMED_OUT, member)
             group.remove(member)
     prepare(group, f"{len(late)} members did not sync in time")
 
@@ -121,6 +124,7 @@ def _end_session(group: ClassicGroup, member_id: str) -> None:
         # The member waits for the broker, perhaps for a write that takes longer than its session: check again later.
         group.extend_session(member)
         return
+    group.report(GroupEventKind.SESSION_ENDED, member, f"session.timeout.ms={member.session_timeout_ms}")
     group.remove(member)
     if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
         prepare(group, "a member's session ended")
@@ -142,6 +146,7 @@ def _complete(group: ClassicGroup) -> None:
     group.initial.has_newcomer = False
     late = [member for member in roster if member.joining is None and not member.is_static]
     for member in late:
+        group.report(GroupEventKind.JOIN_TIMED_OUT, member)
         group.remove(member)
     if late:
         name = printable(group.group_id)

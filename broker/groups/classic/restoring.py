@@ -11,16 +11,23 @@ from barnabas.broker.groups.group import GroupState
 
 if TYPE_CHECKING:
     from barnabas.broker.groups.classic.settings import GroupSettings
+    from barnabas.broker.groups.history import GroupHistories
     from barnabas.broker.groups.timers import GroupClock
     from barnabas.protocol.groups.metadata import GroupMetadataValue
 
 
-def restored(group_id: str, value: GroupMetadataValue, settings: GroupSettings, clock: GroupClock) -> ClassicGroup:
+def restored(
+    group_id: str,
+    value: GroupMetadataValue,
+    settings: GroupSettings,
+    clock: GroupClock,
+    histories: GroupHistories | None = None,
+) -> ClassicGroup:
     """Return the group: empty, or stable, with each member's session beginning now.
 
     A record with members and no leader was a consumer group until a downgrade (`consumer.migration`): it rebalances.
     """
-    group = ClassicGroup(group_id, settings, clock)
+    group = ClassicGroup(group_id, settings, clock, histories)
     group.generation = value.generation
     group.protocol_type = value.protocol_type
     group.protocol = value.protocol

@@ -25,7 +25,9 @@ from barnabas.broker.groups.consumer.records import (
     target_record,
 )
 from barnabas.broker.groups.expressions.topics_hash import group_hash
+from barnabas.broker.groups.history import EventMember
 from barnabas.protocol.groups.consumer_group_values import Partitions
+from barnabas.protocol.messages.groups.explain_group import GroupEventKind
 
 if TYPE_CHECKING:
     from barnabas.broker.groups.consumer.group import ConsumerGroup
@@ -52,7 +54,14 @@ class GroupChange:
         """The group's expressions, with those that this change resolved."""
         self.access: SessionAccess | None = None
         """The requesting client's: its expressions match only topics that it may describe. None: all."""
+        self.events: list[tuple[GroupEventKind, EventMember | None, str]] = []
+        """What the records mean for the group's history."""
         self._topic_ids: dict[tuple[frozenset[str], str], frozenset[bytes]] = {}
+
+    def report(self, kind: GroupEventKind, member: ConsumerGroupMember | None = None, detail: str = "") -> None:
+        """Add an event to the group's history, once the records are replayed."""
+        about = None if member is None else EventMember(member.member_id, member.client_id, member.client_host)
+        self.events.append((kind, about, detail))
 
     def bump_epoch(self, members: Iterable[ConsumerGroupMember], *, bump: bool) -> None:
         """Begin the next epoch if `bump` is set, or if the topics of `members` changed since this epoch."""
@@ -62,6 +71,7 @@ class GroupChange:
         metadata_hash = group_hash(read, self.image)
         if bump or metadata_hash != group.metadata_hash:
             self.epoch += 1
+            self.report(GroupEventKind.REBALANCE_BEGAN, detail="" if bump else "its topics changed")
             self.records.append(epoch_record(group.group_id, self.epoch, metadata_hash))
         if group.has_partition_metadata:
             self.records.append(partition_metadata_tombstone(group.group_id))

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from barnabas.broker.groups.consumer import classic_members
 from barnabas.broker.groups.consumer.change import GroupChange
-from barnabas.broker.groups.consumer.group import JOIN, SYNC, ConsumerGroup
+from barnabas.broker.groups.consumer.group import JOIN, REBALANCE, SYNC, ConsumerGroup
 from barnabas.broker.groups.consumer.heartbeat import heartbeat, leaving, validate_heartbeat
 from barnabas.broker.groups.consumer.log import ConsumerGroupLog, Outcome
 from barnabas.broker.groups.consumer.migration import can_downgrade, downgraded, replayed, upgraded
@@ -28,6 +29,7 @@ from barnabas.protocol.messages.groups.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
+from barnabas.protocol.messages.groups.explain_group import GroupEventKind
 from barnabas.protocol.messages.groups.join_group import JoinGroupRequest, JoinGroupResponse
 from barnabas.protocol.messages.groups.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from barnabas.protocol.messages.groups.sync_group import SyncGroupRequest, SyncGroupResponse
@@ -47,6 +49,16 @@ Response = TypeVar("Response")
 
 RETRY_MS: Final = 500
 """Delay until a late member's removal is tried again after a failed append. As in Kafka."""
+
+_NO_CAUSES: Final[Mapping[str, GroupEventKind]] = MappingProxyType({})
+
+_TIMED_OUT: Final = {
+    "session": GroupEventKind.SESSION_ENDED,
+    REBALANCE: GroupEventKind.REVOCATION_TIMED_OUT,
+    JOIN: GroupEventKind.JOIN_TIMED_OUT,
+    SYNC: GroupEventKind.SYNC_TIMED_OUT,
+}
+"""What a deadline's end means, by the kind of the timer."""
 
 
 class ConsumerGroups:
@@ -230,11 +242,13 @@ class ConsumerGroups:
     def _wake(self, group: ConsumerGroup) -> None:
         """Remove the members whose deadlines have passed."""
         late: dict[str, ConsumerGroupMember] = {}
+        causes: dict[str, GroupEventKind] = {}
         key = group.timers.pop_due()
         while key is not None:
             member = group.members.get(key[1])
             if member is not None:
                 late[member.member_id] = member
+                causes[member.member_id] = _TIMED_OUT[key[0]]
                 logger.info(
                     "member %s of group %s is removed: its %s time is over",
                     printable(key[1]),
@@ -250,7 +264,7 @@ class ConsumerGroups:
             for member_id in late:
                 group.extend_session(member_id, RETRY_MS)
 
-        self._fence(group, list(late.values()), Outcome(Deferred[None](), lambda: None, refused))
+        self._fence(group, list(late.values()), Outcome(Deferred[None](), lambda: None, refused), causes)
 
     # --- steps
 
@@ -288,9 +302,20 @@ class ConsumerGroups:
             if member.classic is not None:
                 group.begin_session(member.member_id, member.classic.session_timeout_ms)
 
-    def _fence(self, group: ConsumerGroup, gone: Sequence[ConsumerGroupMember], outcome: Outcome[Response]) -> None:
-        """Remove members; a group that only classic members remain in is downgraded."""
+    def _fence(
+        self,
+        group: ConsumerGroup,
+        gone: Sequence[ConsumerGroupMember],
+        outcome: Outcome[Response],
+        causes: Mapping[str, GroupEventKind] = _NO_CAUSES,
+    ) -> None:
+        """Remove members; a group that only classic members remain in is downgraded.
+
+        `causes`: by member id, of those that did not leave by themselves.
+        """
         change = GroupChange(group, self._context)
+        for member in gone:
+            change.report(causes.get(member.member_id, GroupEventKind.LEFT), member)
         if can_downgrade(group, gone, self._context):
             self._downgrade(change, gone, outcome)
         else:

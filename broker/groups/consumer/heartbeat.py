@@ -25,6 +25,7 @@ from barnabas.protocol.messages.groups.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
+from barnabas.protocol.messages.groups.explain_group import GroupEventKind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -115,6 +116,10 @@ def follow(
     regexes_changed = update_regexes(change, members, member, updated)
     is_new = member.member_id not in group.members and replaced is None
     changed = names_changed or regexes_changed or is_new
+    if is_new:
+        change.report(GroupEventKind.JOINED, updated)
+    elif replaced is not None and replaced.member_id != updated.member_id:
+        change.report(GroupEventKind.JOINED_AGAIN, updated)
     if changed or not group.is_checked:
         change.bump_epoch(members.values(), bump=changed)
     target = change.target(members, updated)

@@ -90,6 +90,9 @@ class ConsumerGroupLog:
             self._log.settled(group_id).then(done)
             return
         appended = self._log.append(group_id, change.records)
+        if not (appended.done and appended.value is not None):  # it has not failed
+            for event in change.events:
+                self._registry.histories.add(group_id, *event)
         self._registry.count(group_id)
         if then is not None and self.get(group_id) is None:
             then()

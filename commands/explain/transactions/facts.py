@@ -1,4 +1,4 @@
-"""The facts about open transactions, asked from a running broker in Kafka's protocol: also Apache Kafka's."""
+"""The facts about open transactions, asked from a running broker."""
 
 from __future__ import annotations
 

@@ -37,8 +37,7 @@ def transaction(
     """Explain what holds last stable offsets back, and what ends it.
 
     Of the transaction of ID or of a producer, of partitions, or (without any of them) of all partitions with an open
-    transaction. read_committed consumers do not read past the last stable offset. It works against Apache Kafka as
-    well.
+    transaction. read_committed consumers do not read past the last stable offset.
     """
     from barnabas.commands.explain.partition_name import parse_partition
     from barnabas.commands.explain.transactions import facts
