@@ -85,6 +85,11 @@ class CopiedLog:
         return NO_PARTITION_LEADER_EPOCH
 
     @property
+    def modified_ms(self) -> int:
+        """When the log was written last, in ms since the epoch. Raises OSError."""
+        return self._log.segments[-1].last_modified_ms()
+
+    @property
     def syncs_appends(self) -> bool:
         """Whether `carry_out` may sync what it appends."""
         return self._log.config.flush_messages != _NEVER
@@ -130,8 +135,8 @@ class CopiedLog:
                 case Truncate(offset, reason):
                     self._cut(offset, reason)
                     change.has_cut = True
-                case Restart(offset, missed):
-                    self._restart(offset, missed)
+                case Restart(offset, missed, reason):
+                    self._restart(offset, missed, reason or "it has no record in common with its source")
                     change.has_cut = True
         return change
 
@@ -166,13 +171,14 @@ class CopiedLog:
             )
         self._log_manager.truncate(log.topic_partition, offset)
 
-    def _restart(self, offset: int, missed: int) -> None:
+    def _restart(self, offset: int, missed: int, reason: str) -> None:
         log = self._log
         if log.log_start_offset < log.log_end_offset:
             kept = self._keep(log.log_start_offset)
             logger.warning(
-                "%s has no record in common with its source: dropping offsets %d..%d, beginning at offset %d%s%s",
+                "%s is copied anew, %s: dropping offsets %d..%d, beginning at offset %d%s%s",
                 log.topic_partition,
+                reason,
                 log.log_start_offset,
                 log.log_end_offset - 1,
                 offset,

@@ -35,6 +35,7 @@ from barnabas.broker.storage.files.errors import StorageError
 from barnabas.clients.errors import ClientError
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.mirrors.definition import LATEST
+from barnabas.protocol.records.errors import CorruptRecordError
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -72,6 +73,7 @@ class LeaderFetcher:
         interval_seconds: float = 0.0,
         lost_retry_seconds: float = RETRY_SECONDS,
         inline_bytes: int = 0,
+        copies_anew: bool = False,
     ) -> None:
         """`on_lost` is called when the metadata of the source has to be looked at again.
 
@@ -79,7 +81,9 @@ class LeaderFetcher:
         each millisecond is then asked 200 times a second instead of 1,000 times, for a few milliseconds of delay.
         `lost_retry_seconds`: before a partition that the leader does not serve is fetched again.
         `inline_bytes`: of an answer, up to which unsynced appends are made in the event loop.
+        `copies_anew`: a compacted partition that may lack tombstones is copied again from the source's start.
         """
+        self._copies_anew = copies_anew
         self._inline_bytes = inline_bytes
         self._lost_retry_seconds = lost_retry_seconds
         self._connect = connect
@@ -108,7 +112,9 @@ class LeaderFetcher:
 
     def remove(self, key: TopicPartition) -> None:
         """Stop copying a partition from this leader; a request in flight is dropped."""
-        self._partitions.pop(key, None)
+        partition = self._partitions.pop(key, None)
+        if partition is not None:
+            partition.note_caught_up_until(self.answered_at)
 
     async def run(self) -> None:
         """Copy until cancelled."""
@@ -158,6 +164,9 @@ class LeaderFetcher:
         if not requested:
             return
         answers = await node.fetch(requested, max_wait_ms=wait_ms, max_bytes=MAX_BYTES)
+        for key, answer in answers.items():
+            if answer.records and key in self._partitions:
+                self._partitions[key].note_caught_up_until(self.answered_at)
         self.answered_at = self._now()
         await self._apply(node, answers)
         size = sum(len(each.records) for each in answers.values())
@@ -235,7 +244,7 @@ class LeaderFetcher:
             partition = self._partitions.get(key)
             if partition is None:
                 continue
-            actions = partition.copier.fetched(answer, partition.log)
+            actions = self._copied_anew(partition, answer) or partition.copier.fetched(answer, partition.log)
             changes = [each for each in actions if isinstance(each, Append | RaiseStart | Restart | Truncate)]
             if len(changes) < len(actions):
                 later.append((partition, actions))
@@ -252,6 +261,23 @@ class LeaderFetcher:
                 partition.note_source(answer.high_watermark, now)
         for partition, actions in later:
             await self._carry_out(node, partition, actions)
+
+    def _copied_anew(self, partition: MirroredPartition, answer: FetchedPartition) -> list[Action]:
+        """Return the action for a compacted partition that was behind for too long; none for all others."""
+        now = self._now()
+        try:
+            if not (self._copies_anew and answer.records and partition.may_lack_tombstones(answer, now)):
+                return []
+        except CorruptRecordError:
+            return []  # the copier says so
+        caught_up_at = partition.caught_up_at
+        assert caught_up_at is not None, "the partition was behind"
+        partition.note_copied_anew(now)
+        reason = (
+            f"it was behind for {now - caught_up_at:.0f} s, longer than delete.retention.ms, and the source has "
+            "compacted what it lacks, perhaps with deletions of keys that the copy still has"
+        )
+        return [Restart(answer.log_start_offset, 0, reason)]
 
     async def _carry_out(self, node: SourceNode, partition: MirroredPartition, actions: Sequence[Action]) -> None:
         """Carry out actions of one partition, with further requests where they are needed. Raises ClientError."""
@@ -331,6 +357,7 @@ class LeaderFetcher:
         if partition.error != reason:
             level = logging.WARNING if retry_seconds >= REFUSED_RETRY_SECONDS else logging.INFO
             logger.log(level, "%s is not copied, trying again in %g s: %s", partition.key, retry_seconds, reason)
+        partition.note_caught_up_until(self.answered_at)
         partition.fail(reason, self._now() + retry_seconds)
 
     @staticmethod

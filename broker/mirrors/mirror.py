@@ -317,7 +317,10 @@ class Mirror:
         partition = MirroredPartition(
             key, topic.topic_id, log, self._loop.time(), compares_batches=key.topic in self.definition.take_existing
         )
-        if self.definition.start != EARLIEST and log.end == 0:
+        if log.end > 0:
+            # Whether it was complete later than that is not known.
+            partition.caught_up_at = self._loop.time() - max(0, served.log.wall_ms() - log.modified_ms) / 1000
+        elif self.definition.start != EARLIEST:
             partition.starts_at = self.definition.start
         self.partitions[key] = partition
         return partition
@@ -337,6 +340,7 @@ class Mirror:
                 self._rate,
                 on_lost=self._look_now.set,
                 interval_seconds=_REQUEST_INTERVAL_SECONDS,
+                copies_anew=True,
             )
             name = f"mirror-{self.definition.name}-{leader}"
             self._tasks[leader] = self._loop.create_task(found.run(), name=name)

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 from barnabas.broker.mirrors.partition_copier import PartitionCopier
 from barnabas.broker.mirrors.source import FetchFrom
 from barnabas.broker.mirrors.status import UNKNOWN_OFFSET, PartitionCopyState, PartitionStatus
+from barnabas.broker.mirrors.stored_entries import has_gap
 
 if TYPE_CHECKING:
     from barnabas.broker.mirrors.copied_log import CopiedLog
+    from barnabas.broker.mirrors.partition_copier import FetchedPartition
     from barnabas.protocol.topic_partition import TopicPartition
 
 
@@ -43,7 +45,7 @@ class MirroredPartition:
         self.source_offset: int | None = None
         """The source's high watermark."""
         self.caught_up_at: float | None = None
-        """When the copy was last at the source's end, by the loop's clock."""
+        """When the copy was last known to be at the source's end, by the loop's clock."""
         self.bytes_copied = 0
         self.errors = 0
         self.starts_at: str | None = None
@@ -62,6 +64,27 @@ class MirroredPartition:
         """Return the next fetch."""
         log = self.log
         return FetchFrom(self.topic_id, log.end, self.leader_epoch, self.copier.last_fetched_epoch(log), max_bytes)
+
+    def note_caught_up_until(self, at: float | None) -> None:
+        """Note the last moment at which the leader had nothing new; None: it has not answered."""
+        if self.state is PartitionCopyState.CAUGHT_UP and at is not None:
+            self.caught_up_at = at
+
+    def may_lack_tombstones(self, fetched: FetchedPartition, now: float) -> bool:
+        """Return whether the source may have deleted tombstones between the copy and what was fetched.
+
+        It deletes them delete.retention.ms after their compaction. The copy keeps the records that they delete.
+        """
+        config = self.log.partition.log.config
+        if not config.compact or self.caught_up_at is None or fetched.log_start_offset < 0:
+            return False
+        is_late = now - self.caught_up_at > config.delete_retention_ms / 1000
+        return is_late and has_gap(fetched.records, self.log.end)
+
+    def note_copied_anew(self, now: float) -> None:
+        """Note that the copy begins again, from the source's first record."""
+        self.state = PartitionCopyState.COPYING
+        self.began_at, self.caught_up_at = now, None
 
     def note_source(self, high_watermark: int, now: float) -> None:
         """Note the source's end after what was fetched is appended."""

@@ -76,10 +76,14 @@ class RaiseStart(NamedTuple):
 
 
 class Restart(NamedTuple):
-    """Drop all records and begin at `offset`; `missed` records of the source were never copied."""
+    """Drop all records and begin at `offset`; `missed` records of the source were never copied.
+
+    `reason` is a clause; empty if the two have no record in common.
+    """
 
     offset: int
     missed: int
+    reason: str = ""
 
 
 class Truncate(NamedTuple):

@@ -40,3 +40,22 @@ def iter_entries(records: memoryview) -> Iterator[Entry]:
             batch = RecordBatch(records, position)
             yield Entry(position, batch.base_offset, batch.last_offset, size, batch.crc)
         position += size
+
+
+def has_gap(records: memoryview, offset: int) -> bool:
+    """Return whether offsets from `offset` on have no record: compaction has removed them.
+
+    A compressed message of an old format does not show its first offset, so it counts as a gap. Raises
+    CorruptRecordError.
+    """
+    for entry in iter_entries(records):
+        if entry.last_offset < offset:
+            continue
+        if entry.base_offset > offset:
+            return True
+        if not is_legacy_magic(records[entry.position + MAGIC_POSITION]):
+            batch = RecordBatch(records, entry.position)
+            if batch.record_count <= batch.last_offset_delta:
+                return True
+        offset = entry.last_offset + 1
+    return False

@@ -24,6 +24,7 @@ from barnabas.broker.partitions.partition import Partition
 from barnabas.broker.probes import TopicProbe
 from barnabas.broker.storage.log_manager import LogManager
 from barnabas.clients.errors import BrokerConnectionError
+from barnabas.config.log_config import LogConfig
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.topic_partition import TopicPartition
 from tests.support.mirrors.source_log import SourceLog, TruncatingManager, assert_equal
@@ -107,7 +108,9 @@ class Mirror:
         executor: ThreadPoolExecutor,
         bytes_per_second: int | None = None,
         interval_seconds: float = 0.0,
+        config: LogConfig = _CONFIG,
     ) -> None:
+        """`config` is that of the copies."""
         self.keys = [TopicPartition("t", number) for number in range(count)]
         self.sources: dict[TopicPartition, SourceLog] = {}
         self.copies: dict[TopicPartition, MirroredPartition] = {}
@@ -116,7 +119,7 @@ class Mirror:
             places = [path / side / str(key.partition) for side in ("source", "copy")]
             for place in places:
                 place.mkdir(parents=True)
-            source, log = (LogBench(place).open(_CONFIG) for place in places)
+            source, log = LogBench(places[0]).open(_CONFIG), LogBench(places[1]).open(config)
             self.sources[key] = SourceLog(source, compares_epochs=True)
             partition = Partition(log, 0, TOPIC_ID, TopicProbe(), loop)
             manager = cast(LogManager, TruncatingManager(log))
@@ -131,6 +134,7 @@ class Mirror:
             ByteRate(bytes_per_second, loop.time),
             on_lost=self._count_lost,
             interval_seconds=interval_seconds,
+            copies_anew=True,
         )
         for each in self.copies.values():
             self.fetcher.add(each)
@@ -221,6 +225,48 @@ async def test_a_lost_leader_is_reported_and_copying_goes_on_when_it_is_back(
         mirror.node.is_down = False
         await mirror.until_equal()
         assert mirror.fetcher.error is None
+
+
+@pytest.mark.parametrize(
+    ("config", "has_gap", "is_copied_anew"),
+    [
+        (log_config(compact=True, delete_retention_ms=1), True, True),
+        (log_config(compact=True, delete_retention_ms=1), False, False),
+        (log_config(compact=True, delete_retention_ms=60_000), True, False),
+        (log_config(compact=False, delete_retention_ms=1), True, False),
+    ],
+    ids=["late", "no gap", "in time", "not compacted"],
+)
+async def test_a_compacted_partition_that_was_behind_for_too_long_is_copied_anew(
+    tmp_path: Path,
+    executor: ThreadPoolExecutor,
+    caplog: pytest.LogCaptureFixture,
+    config: LogConfig,
+    has_gap: bool,
+    is_copied_anew: bool,
+) -> None:
+    async with running(tmp_path, executor, 1, config=config) as mirror:
+        (key,) = mirror.keys
+        source, copy = mirror.sources[key], mirror.copies[key]
+        source.skip(2)  # a gap from before the copy began changes nothing
+        mirror.append(key, 3)
+        await mirror.until_equal()
+        copied = copy.bytes_copied
+        mirror.node.is_down = True
+        mirror.node.changed.set()
+        async with asyncio.timeout(20):
+            while mirror.fetcher.error is None:
+                await asyncio.sleep(0.005)
+        if has_gap:
+            source.skip(2)
+        mirror.append(key, 1)
+        mirror.node.is_down = False
+        await mirror.until_equal()
+        assert (copy.bytes_copied >= 2 * copied) == is_copied_anew
+        assert ("is copied anew, it was behind for" in caplog.text) == is_copied_anew
+        mirror.append(key, 1)
+        await mirror.until_equal()
+        assert caplog.text.count("copied anew") == is_copied_anew
 
 
 async def test_one_request_compares_the_epochs_of_all_partitions(tmp_path: Path, executor: ThreadPoolExecutor) -> None:
