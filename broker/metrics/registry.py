@@ -20,6 +20,7 @@ from barnabas.broker.metrics.daemon_collectors import (
 from barnabas.broker.metrics.family import Family
 from barnabas.broker.metrics.group_collector import GroupCollector
 from barnabas.broker.metrics.group_lag_collector import GroupLagCollector
+from barnabas.broker.metrics.group_retention_collector import GroupRetentionCollector
 from barnabas.broker.metrics.mirror_collector import MirrorCollector
 from barnabas.broker.metrics.quota_collector import QuotaCollector
 from barnabas.broker.metrics.standby_collector import StandbyCollector
@@ -54,6 +55,7 @@ COLLECTORS: Final = cast(
         QuotaCollector,
         GroupCollector,
         GroupLagCollector,
+        GroupRetentionCollector,
         TransactionCollector,
         MirrorCollector,
         StandbyCollector,
@@ -84,6 +86,7 @@ def make_registry(probes: BrokerProbes, state: BrokerState) -> CollectorRegistry
         QuotaCollector(probes),
         GroupCollector(probes),
         GroupLagCollector(state),
+        GroupRetentionCollector(state),
         TransactionCollector(probes, state),
         MirrorCollector(state),
         StandbyCollector(state),

@@ -1,18 +1,24 @@
 """Collectors over the log engine's plain attributes. They take none of its locks and never wait for a disk.
 
+The free space of file systems is the kernel's figure.
+
 Before the data directories are open there is no log manager: its families then have no samples.
 """
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from prometheus_client.core import Metric
 
+from barnabas.broker.metrics.disk_forecast import DiskForecast
 from barnabas.broker.metrics.family import Family
 from barnabas.broker.metrics.state import BrokerState
+from barnabas.broker.storage.files.file_system import FileSystemBytes, file_system_bytes
 
 if TYPE_CHECKING:
     from barnabas.broker.storage.log.readable_log import ReadableLog
@@ -128,10 +134,29 @@ class LogDirCollector:
     )
     logs = Family("barnabas_log_dir_logs", "gauge", "Logs in the directory now.", labels=_LOG_DIR)
     size = Family("barnabas_log_dir_size_bytes", "gauge", "Bytes of the segments in the directory.", labels=_LOG_DIR)
-    families: ClassVar = (online, found, loaded, load_duration, logs, size)
+    free = Family(
+        "barnabas_log_dir_free_bytes",
+        "gauge",
+        "Bytes of the directory's file system that the broker may still use.",
+        labels=_LOG_DIR,
+    )
+    capacity = Family(
+        "barnabas_log_dir_capacity_bytes", "gauge", "Bytes of the directory's file system.", labels=_LOG_DIR
+    )
+    full_in = Family(
+        "barnabas_log_dir_full_in_seconds",
+        "gauge",
+        "Time until the directory's file system is full at the rate of the last six hours of scrapes, whoever fills"
+        " it; +Inf if it does not fill. No sample before ten minutes of scrapes.",
+        labels=_LOG_DIR,
+    )
+    families: ClassVar = (online, found, loaded, load_duration, logs, size, free, capacity, full_in)
 
-    def __init__(self, state: BrokerState) -> None:
+    def __init__(self, state: BrokerState, clock: Callable[[], float] = time.monotonic) -> None:
+        """`clock`: seconds, for the forecast."""
         self._state = state
+        self._clock = clock
+        self._forecasts: dict[str, DiskForecast] = {}
 
     def collect(self) -> Iterator[Metric]:
         """All families, from the directories as they are now."""
@@ -152,6 +177,25 @@ class LogDirCollector:
         yield self.load_duration.render(((str(each.path),), each.load_seconds) for each in directories)
         yield self.logs.render(((path,), counts[path]) for path in paths)
         yield self.size.render(((path,), sizes[path]) for path in paths)
+        yield from self._room([path for path in paths if path not in failed])
+
+    def _room(self, paths: Iterable[str]) -> Iterator[Metric]:
+        """The families about the file systems of directories that are in use."""
+        found: dict[str, FileSystemBytes] = {}
+        forecasts: dict[str, float] = {}
+        for path in paths:
+            try:
+                room = found[path] = file_system_bytes(Path(path))
+            except OSError:
+                continue  # the next write there takes the directory offline
+            forecast = self._forecasts.setdefault(path, DiskForecast())
+            forecast.observe(self._clock(), room.usable)
+            seconds = forecast.seconds_until_full(room.usable)
+            if seconds is not None:
+                forecasts[path] = seconds
+        yield self.free.render(((path,), room.usable) for path, room in found.items())
+        yield self.capacity.render(((path,), room.total) for path, room in found.items())
+        yield self.full_in.render(((path,), seconds) for path, seconds in forecasts.items())
 
 
 class MoveCollector:

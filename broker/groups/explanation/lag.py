@@ -17,6 +17,9 @@ from barnabas.protocol.messages.groups.explain_group import Deletion, PartitionL
 MAX_DELETIONS: Final = 100
 """Segments of one partition whose deletion is answered."""
 
+_UNREADABLE: Final = (OSError, StorageError, BrokerError)
+"""The log's directory has just failed, or the log was closed or deleted."""
+
 
 class CommittedAt(NamedTuple):
     """A group's committed offset in a partition, and when it was committed (ms since 1970)."""
@@ -36,14 +39,22 @@ def read_lag(log: ReadableLog, committed: CommittedAt, config: BrokerConfig, *, 
     try:
         lag_bytes, next_timestamp = _unread(log, max(committed.offset, start), end)
         deletions = deletions_of(read_findings(log, config, now_ms=now_ms), committed.offset)
-    except (OSError, StorageError, BrokerError):
-        return plain  # its directory has just failed, or the log was closed or deleted
+    except _UNREADABLE:
+        return plain
     return plain._replace(lag_bytes=lag_bytes, next_timestamp_ms=next_timestamp, deletions=deletions)
 
 
 def read_findings(log: ReadableLog, config: BrokerConfig, *, now_ms: int) -> tuple[SegmentFinding, ...]:
     """Explain the retention of a log. Raises OSError, StorageError."""
     return explain_retention(read_log_facts(log, check_interval_ms(log.config, config)), now_ms=now_ms)
+
+
+def try_read_findings(log: ReadableLog, config: BrokerConfig, *, now_ms: int) -> tuple[SegmentFinding, ...]:
+    """As `read_findings`; none of a log that cannot be read at present."""
+    try:
+        return read_findings(log, config, now_ms=now_ms)
+    except _UNREADABLE:
+        return ()
 
 
 def deletions_of(findings: Sequence[SegmentFinding], committed: int) -> list[Deletion]:

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from barnabas.broker.handlers.authorization import ensure_cluster_allowed
+from barnabas.broker.storage.files.file_system import file_system_bytes
 from barnabas.broker.storage.files.partition_directory import MAX_NAME_BYTES, future_directory_name
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
@@ -180,7 +181,6 @@ class AlterReplicaLogDirsHandler:
 def _file_system_bytes(path: Path) -> tuple[int, int]:
     """Return the size of the file system, and the bytes of it that this process may still use."""
     try:
-        found = os.statvfs(path)
+        return file_system_bytes(path)
     except OSError:
         return UNKNOWN_BYTES, UNKNOWN_BYTES  # the next write there takes the directory offline
-    return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
