@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"barnabas.example/clients/loop"
@@ -20,7 +21,7 @@ func deadline() (context.Context, context.CancelFunc) {
 
 func producer(request loop.Request, idempotence bool) (*kgo.Client, error) {
 	options := []kgo.Opt{
-		kgo.SeedBrokers(request.Bootstrap),
+		kgo.SeedBrokers(strings.Split(request.Bootstrap, ",")...),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.ProducerBatchMaxBytes(10_000_000),
 		kgo.MaxBufferedRecords(100_000),
@@ -113,7 +114,7 @@ func read(request loop.Request) (loop.Answer, error) {
 		place = kgo.NewOffset().At(*request.Offset)
 	}
 	client, err := kgo.NewClient(
-		kgo.SeedBrokers(request.Bootstrap),
+		kgo.SeedBrokers(strings.Split(request.Bootstrap, ",")...),
 		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{request.Topic: {request.Partition: place}}),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 	)
@@ -155,7 +156,7 @@ func read(request loop.Request) (loop.Answer, error) {
 // Runs a call with a new admin client.
 func admin(work func(context.Context, *kadm.Client, loop.Request) (loop.Answer, error)) func(loop.Request) (loop.Answer, error) {
 	return func(request loop.Request) (loop.Answer, error) {
-		client, err := kgo.NewClient(kgo.SeedBrokers(request.Bootstrap))
+		client, err := kgo.NewClient(kgo.SeedBrokers(strings.Split(request.Bootstrap, ",")...))
 		if err != nil {
 			return nil, err
 		}

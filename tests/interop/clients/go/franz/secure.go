@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"os"
+	"strings"
 	"time"
 
 	"barnabas.example/clients/loop"
@@ -51,7 +52,7 @@ func round(request loop.Request) (loop.Answer, error) {
 	until, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	client, err := kgo.NewClient(append(options,
-		kgo.SeedBrokers(request.Bootstrap),
+		kgo.SeedBrokers(strings.Split(request.Bootstrap, ",")...),
 		kgo.ConsumerGroup(request.Group),
 		kgo.ConsumeTopics(request.Topic),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),

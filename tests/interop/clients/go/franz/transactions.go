@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"barnabas.example/clients/loop"
@@ -19,7 +20,7 @@ var instances = map[string]*instance{}
 
 func transactional(request loop.Request) []kgo.Opt {
 	return []kgo.Opt{
-		kgo.SeedBrokers(request.Bootstrap),
+		kgo.SeedBrokers(strings.Split(request.Bootstrap, ",")...),
 		kgo.TransactionalID(request.TransactionalID),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),
 	}
@@ -84,7 +85,7 @@ func readValues(request loop.Request) (loop.Answer, error) {
 	}
 	place := map[string]map[int32]kgo.Offset{request.Topic: {request.Partition: kgo.NewOffset().AtStart()}}
 	client, err := kgo.NewClient(
-		kgo.SeedBrokers(request.Bootstrap), kgo.ConsumePartitions(place), kgo.FetchIsolationLevel(isolation),
+		kgo.SeedBrokers(strings.Split(request.Bootstrap, ",")...), kgo.ConsumePartitions(place), kgo.FetchIsolationLevel(isolation),
 	)
 	if err != nil {
 		return nil, err
