@@ -196,7 +196,7 @@ class Feeder:
 
 def consume_transform_produce(trial: Trial) -> None:
     """The broker is killed twice and the client once, with kill -9; each record is in the output exactly once."""
-    _transform(trial, "classic", kills_client=True)
+    transform_through_restarts(trial, "classic", kills_client=True)
 
 
 def a_group_that_the_broker_assigns(trial: Trial) -> None:
@@ -206,10 +206,11 @@ def a_group_that_the_broker_assigns(trial: Trial) -> None:
     """
     if "consumer" not in trial.driver.limits.assignors:
         raise Unsupported("it does not have the newer protocol")
-    _transform(trial, "consumer", kills_client=False)
+    transform_through_restarts(trial, "consumer", kills_client=False)
 
 
-def _transform(trial: Trial, protocol: str, *, kills_client: bool) -> None:
+def transform_through_restarts(trial: Trial, protocol: str, *, kills_client: bool) -> None:
+    """Consume, transform and produce while the target restarts twice; each record is in the output exactly once."""
     assert trial.start is not None
     output = f"{trial.topic}-output"
     trial.create(PARTITIONS)
