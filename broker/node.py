@@ -120,6 +120,7 @@ class Node:
         self._loop = loop
         self._clock = clock
         self._probes = BrokerProbes()
+        self._probes.start.began_ms = clock.wall_ms()
         self._state = BrokerState()
         self._partitions = PartitionRegistry()
         self._blocking_io = ThreadPoolExecutor(BLOCKING_IO_THREADS, "blocking-io")
@@ -177,7 +178,9 @@ class Node:
             self._metrics = self._start_metrics()
             opening = self._loop.run_in_executor(self._blocking_io, self._open_storage)
             import_modules(first_modules())  # the thread waits for the disk meanwhile
-            services = self._assemble(await opening)
+            storage = await opening
+            self._probes.start.loaded_ms = self._clock.wall_ms()
+            services = self._assemble(storage)
             self._services = services
             await self._blocking(services.listeners.load_certificates)
             self._accept(services)
@@ -427,6 +430,7 @@ class Node:
         services.listeners.start(self._sockets, self._gates(services), backlog)
         self._certificates.start(storage.log_manager.scheduler)
         self._state.serve()
+        self._probes.start.ready_ms = self._clock.wall_ms()
         self._loop.call_later(DELAY_SECONDS, self._warm_up)
 
     def _warm_up(self) -> None:

@@ -273,6 +273,17 @@ class TransactionProbe:
         self.fencings = 0
 
 
+class StartProbe:
+    """The start of this broker, in ms since 1970: its beginning, all logs loaded, ready for clients. 0: not yet."""
+
+    __slots__ = ("began_ms", "loaded_ms", "ready_ms")
+
+    def __init__(self) -> None:
+        self.began_ms = 0
+        self.loaded_ms = 0
+        self.ready_ms = 0
+
+
 class BrokerProbes:
     """All counters of one broker. One per broker, never one per process: a process may run several brokers."""
 
@@ -286,6 +297,7 @@ class BrokerProbes:
         "loop_lag",
         "loop_stalls",
         "quotas",
+        "start",
         "tls",
         "topics",
         "transactions",
@@ -303,6 +315,7 @@ class BrokerProbes:
         self.loop_stalls = LoopStallProbe()
         self.tls = TlsProbe()
         self.fetch_sessions = FetchSessionProbe()
+        self.start = StartProbe()
         self.fetches_waiting = 0
         """Fetches in a long poll now."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -72,6 +72,11 @@ def stored_image(directories: Directories) -> MetadataImage:
     if report.replayed is None:
         raise CommandFailure("; ".join(f"{problem.sentence}: {problem.remedy}" for problem in report.problems))
     return image_of(report.replayed, report.bootstrap)
+
+
+def log_dirs_of(directories: Directories) -> Sequence[Path]:
+    """Return the log directories. Raises CommandFailure for a configuration file that cannot be read."""
+    return _config(directories).log_dirs
 
 
 def change_stored(directories: Directories, plan: Callable[[MetadataImage], Plan[Result]]) -> list[Result]:

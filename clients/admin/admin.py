@@ -31,6 +31,7 @@ from barnabas.clients.admin.log_dirs import (
 )
 from barnabas.clients.admin.mirrors import Mirrors
 from barnabas.clients.admin.record_deletion import delete_records
+from barnabas.clients.admin.start import explain_start
 from barnabas.clients.admin.transactions import (
     OpenTransaction,
     abort_hanging,
@@ -63,6 +64,7 @@ from barnabas.protocol.messages.cluster.configs import (
     DescribeConfigsResource,
     DescribeConfigsResponse,
 )
+from barnabas.protocol.messages.cluster.explain_start import ExplainStartResponse
 from barnabas.protocol.messages.groups.explain_group import ExplainGroupResponse
 from barnabas.protocol.messages.groups.groups import ListedGroup
 from barnabas.protocol.messages.topics.topics import (
@@ -135,6 +137,10 @@ class Admin:
             )
 
         return await with_retries(self.config, "describe_cluster", attempt)
+
+    async def explain_start(self) -> ExplainStartResponse:
+        """What the broker's last start found and did. Raises RefusedError."""
+        return await explain_start(self._cluster, self.config)
 
     async def list_topics(self) -> list[TopicDescription]:
         """All topics, by name."""

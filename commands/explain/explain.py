@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from barnabas.commands.explain.groups.group import group
+from barnabas.commands.explain.start.start import start
 from barnabas.commands.explain.transactions.transaction import transaction
 from barnabas.commands.options import json_option
 from barnabas.commands.stopped_broker import Directories, directory_options
@@ -18,6 +19,7 @@ def explain() -> None:
 
 
 explain.add_command(group)
+explain.add_command(start)
 explain.add_command(transaction)
 
 

@@ -68,6 +68,7 @@ class ApiKey(IntEnum):
     MIRRORS = 1000  # not Kafka's: native dialect only
     STANDBY = 1001  # as MIRRORS
     EXPLAIN_GROUP = 1003  # as MIRRORS
+    EXPLAIN_START = 1004  # as MIRRORS
 
     @property
     def label(self) -> str:

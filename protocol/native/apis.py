@@ -66,6 +66,7 @@ NATIVE_APIS: Final[dict[int, NativeRow]] = {
     ApiKey.MIRRORS: NativeRow("mirrors"),
     ApiKey.STANDBY: NativeRow("standby"),
     ApiKey.EXPLAIN_GROUP: NativeRow("explain_group"),
+    ApiKey.EXPLAIN_START: NativeRow("explain_start"),
 }
 
 

@@ -26,6 +26,12 @@ from barnabas.protocol.messages.cluster.configs import (
     DescribeConfigsResponse,
     DescribeConfigsResult,
 )
+from barnabas.protocol.messages.cluster.explain_start import (
+    ExplainStartRequest,
+    ExplainStartResponse,
+    RecoveredLog,
+    StartedDirectory,
+)
 from barnabas.protocol.messages.cluster.mirrors import (
     MirrorAction,
     MirrorDescription,
@@ -491,6 +497,20 @@ EXCHANGES: list[tuple[ApiKey, Any, Any]] = [
                 )
             ],
             ["d"],
+        ),
+    ),
+    (
+        ApiKey.EXPLAIN_START,
+        ExplainStartRequest(),
+        ExplainStartResponse(
+            began_ms=1 << 41,
+            loaded_ms=1 << 41,
+            ready_ms=1 << 41,
+            booted_ms=None,
+            directories=[StartedDirectory("/d", False, 1 << 41, 7, 0.5)],
+            recovered_logs=3,
+            recovered_bytes=1 << 40,
+            logs=[RecoveredLog("t", 0, "/d", 0.25, 2, 1 << 40, 1, 99)],
         ),
     ),
     (

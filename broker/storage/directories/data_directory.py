@@ -43,6 +43,10 @@ class DataDirectory:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.had_clean_shutdown = False
+        self.last_change_ms: int | None = None
+        """When an entry of the directory was last added or removed before `open`, as each start does; None: it is new.
+
+        If the machine was started after that, it was not this process' last run that ended by itself."""
         self.logs_total = 0
         """Number of logs found at start."""
         self.logs_loaded = 0
@@ -64,6 +68,8 @@ class DataDirectory:
             self._created = (self.path, *takewhile(lambda parent: not parent.exists(), self.path.parents))
             self.path.mkdir(parents=True)
             sync_directory(self.path.parent)
+        else:
+            self.last_change_ms = os.stat(self.path).st_mtime_ns // 1_000_000
         os.listdir(self.path)  # a plain file or an unreadable directory fails here
         self._probe()
         self._lock.acquire()

@@ -49,6 +49,7 @@ def open_log_as(
 ) -> Log:
     """Load a log as `open_log` does, with another `loader`, and `build` another kind of log on it."""
     progress = progress or LoadProgress()
+    started = services.clock.monotonic()
     try:
         loaded = loader(request, services, progress).load()
         core = LogCore(
@@ -63,5 +64,6 @@ def open_log_as(
     except BaseException:
         progress.state = LoadState.FAILED
         raise
+    progress.seconds = services.clock.monotonic() - started
     progress.state = LoadState.ONLINE
     return log

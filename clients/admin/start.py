@@ -1,0 +1,19 @@
+"""What a broker's last start did."""
+
+from __future__ import annotations
+
+from barnabas.clients.config import ClientConfig
+from barnabas.clients.errors import RefusedError, reason_of
+from barnabas.clients.network.cluster import Cluster
+from barnabas.clients.network.retrying import ask_any
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.cluster.explain_start import ExplainStartRequest, ExplainStartResponse
+
+
+async def explain_start(cluster: Cluster, config: ClientConfig) -> ExplainStartResponse:
+    """Ask for the last start. Raises RefusedError."""
+    response: ExplainStartResponse = await ask_any(cluster, config, ApiKey.EXPLAIN_START, ExplainStartRequest())
+    if response.error is not ErrorCode.NONE:
+        raise RefusedError(response.error, response.message or reason_of(response.error))
+    return response
