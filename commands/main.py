@@ -48,7 +48,10 @@ COMMANDS = {
     "doctor": LazyCommand(
         f"{_PACKAGE}.doctor.doctor:doctor", "Diagnose problems of client connections and log directories."
     ),
-    "explain": LazyCommand(f"{_PACKAGE}.explain.explain:explain", "Say why records are still there, and until when."),
+    "explain": LazyCommand(
+        f"{_PACKAGE}.explain.explain:explain",
+        "Say why records are still there and until when, and where a setting comes from.",
+    ),
     "handover": LazyCommand(f"{_PACKAGE}.handover.handover:handover", "Hand log directories over to Apache Kafka."),
     "security": LazyCommand(f"{_PACKAGE}.security.security:security", "Set up TLS, a user and ACLs for development."),
     "pipeline": LazyCommand(

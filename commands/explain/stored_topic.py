@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from barnabas.broker.metadata.directories.meta_properties import read_meta_properties
-from barnabas.broker.metadata.errors import MetadataError
 from barnabas.broker.storage.explanation.retention_facts import LogFacts, check_interval_ms, read_log_facts
 from barnabas.broker.storage.explanation.retention_findings import SegmentFinding, explain_retention
 from barnabas.broker.storage.files.errors import StorageError
 from barnabas.broker.storage.read_only.log_manager import ReadOnlyLogManager
+from barnabas.commands.explain.stored_config import stored_broker_config
 from barnabas.commands.failures import CommandFailure
 from barnabas.commands.stopped_broker import Directories, stored_image
 from barnabas.config import BrokerConfig
-from barnabas.config.loader import ConfigError, load
 from barnabas.config.topic_config import describe_topic
 from barnabas.config.value import ConfigValue
 from barnabas.protocol.errors import DecodeError
-
-if TYPE_CHECKING:
-    from barnabas.broker.metadata.image import MetadataImage
 
 SETTINGS = ("cleanup.policy", "retention.ms", "retention.bytes", "segment.ms", "segment.bytes", "file.delete.delay.ms")
 """The topic properties that decide."""
@@ -54,26 +47,12 @@ def read_stored_topic(directories: Directories, topic: str, partition: int | Non
     """Explain all partitions that the directories have, or one. Raises CommandFailure, OSError."""
     image = stored_image(directories)
     try:
-        config = _broker_config(directories, image)
+        config = stored_broker_config(directories, image)
         return _read(config, image.topic_configs(topic), topic, partition)
-    except (ConfigError, MetadataError, DecodeError) as error:
+    except DecodeError as error:
         raise CommandFailure(str(error)) from error
     except StorageError as error:
         raise CommandFailure(f"{error.path}: {error.message}") from error
-
-
-def _broker_config(directories: Directories, image: MetadataImage) -> BrokerConfig:
-    """The configuration with which a broker would start here: file, environment and dynamic layers."""
-    overrides = ["ignore.security=true"]
-    if directories.log_dirs:
-        overrides.append(f"log.dirs={','.join(map(str, directories.log_dirs))}")
-    static = load(config_file=directories.config_file, environ=os.environ, overrides=overrides)
-    node_id = static.node_id
-    if node_id is None:
-        found = read_meta_properties(static.log_dirs[0])
-        node_id = None if found is None else found.node_id
-    own = {} if node_id is None else image.broker_configs(node_id)
-    return static.with_dynamic(image.default_broker_configs(), own, stored=True)
 
 
 def _read(config: BrokerConfig, overrides: Mapping[str, str], topic: str, partition: int | None) -> ExplainedTopic:

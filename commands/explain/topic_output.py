@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from barnabas.broker.storage.explanation.retention_findings import START_OFFSET_RULE, KeptBy, SegmentFinding
+from barnabas.commands.explain.config_output import value_json
 from barnabas.commands.explain.stored_topic import ExplainedPartition, ExplainedTopic
 from barnabas.commands.output import counted, time_text
 from barnabas.config.value import ConfigValue
@@ -16,10 +17,7 @@ def json_of(explained: ExplainedTopic) -> dict[str, Any]:
     return {
         "topic": explained.topic,
         "now_ms": explained.now_ms,
-        "settings": {
-            name: {"value": value.text, "source": value.source.name, "origin": value.origin}
-            for name, value in explained.settings.items()
-        },
+        "settings": {name: value_json(value) for name, value in explained.settings.items()},
         "partitions": [
             {
                 "partition": each.partition,

@@ -65,12 +65,35 @@ def test_a_configuration_file_decides_where_the_topic_does_not(scratch: Path, tm
     assert [each["rule"] for each in told["partitions"][0]["segments"][:2]] == ["retention.bytes"] * 2
 
 
+def test_the_layers_of_a_setting_are_listed_with_the_deciding_one_first(scratch: Path, tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text(f"log.dirs={scratch / 'data'}\nlog.retention.ms=5000\nlog.segment.bytes=99999\n")
+    told = json.loads(run("config", "retention.ms", "--topic", "held", "--config", file, "--json").stdout)
+    assert (told["value"], told["source"]) == (str(HOUR_MS), "DYNAMIC_TOPIC_CONFIG")
+    assert [(each["name"], each["value"], each["source"]) for each in told["chain"][:2]] == [
+        ("retention.ms", str(HOUR_MS), "DYNAMIC_TOPIC_CONFIG"),
+        ("log.retention.ms", "5000", "STATIC_BROKER_CONFIG"),
+    ]
+    lines = run("config", "segment.bytes", "--topic", "held", "--config", file).stdout.splitlines()
+    assert lines[0] == "segment.bytes of held is 16384, from the topic's own config"
+    assert lines[1] == "  segment.bytes=16384 in the topic's own config: in force"
+    assert lines[2].startswith("  log.segment.bytes=99999 in the broker's start (")
+    assert lines[2].endswith("): overridden")
+    lines = run("config", "retention.bytes", "--topic", "held", "--log-dir", scratch / "data").stdout.splitlines()
+    assert lines == [
+        "retention.bytes of held is -1, from the default",
+        "  log.retention.bytes=-1 in the default: in force",
+    ]
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
         (("topic", "held"), "give the directories of a stopped broker"),
         (("topic", "other", "--log-dir", "DATA"), "no readable log of other in "),
         (("partition", "held-7", "--log-dir", "DATA"), "no readable log of held-7 in "),
+        (("config", "retention.ms", "--topic", "other", "--log-dir", "DATA"), "the metadata log has no topic other"),
+        (("config", "retention.m", "--topic", "held", "--log-dir", "DATA"), "topics have no property retention.m"),
         (("partition", "held", "--log-dir", "DATA"), "held is not a partition"),
     ],
 )
