@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 
 import pytest
 from click.testing import CliRunner, Result
 
+from barnabas import Admin, AdminConfig, TopicPartition
+from barnabas.clients.group_offsets import CommittedOffset
 from barnabas.commands.main import main
 from tests.support.daemon import Daemon, start_daemon
 
@@ -24,8 +27,18 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
         done(run(running, "topic", "create", "compacted", "--config", "cleanup.policy=compact"))
         rule = ("acl", "add", "--principal", "User:ANONYMOUS", "--operation", "describe")
         done(run(running, *rule, "--topic", "described"))
+        done(run(running, "topic", "create", "withdrawn"))
+        asyncio.run(commit(running))
+        done(run(running, *rule, "--topic", "withdrawn", "--deny"))
+        done(run(running, *rule, "--group", "hidden", "--deny"))
         done(run(running, *rule, "--cluster", "--deny"))
         yield running
+
+
+async def commit(daemon: Daemon) -> None:
+    async with Admin(AdminConfig(bootstrap=daemon.bootstrap)) as admin:
+        offsets = {TopicPartition(topic, 0): CommittedOffset(0) for topic in ("compacted", "withdrawn")}
+        await admin.set_group_offsets("readers", offsets)
 
 
 def run(daemon: Daemon, *arguments: str) -> Result:
@@ -56,6 +69,8 @@ def test_a_compacted_topic_is_described_without_its_cleaning_state(daemon: Daemo
     [
         (("topic", "delete", "described"), "Topic authorization failed: no ACL allows this on the topic"),
         (("partition", "dirs"), "Cluster authorization failed: no ACL allows this on the cluster"),
+        (("explain", "start"), "Cluster authorization failed: no ACL allows this on the cluster"),
+        (("explain", "group", "hidden"), "Group authorization failed: no ACL allows this on the group"),
     ],
 )
 def test_a_denial_names_the_next_step(daemon: Daemon, arguments: tuple[str, ...], explained: str) -> None:
@@ -63,3 +78,8 @@ def test_a_denial_names_the_next_step(daemon: Daemon, arguments: tuple[str, ...]
     assert denied.exit_code == 1
     assert explained in denied.stderr
     assert denied.stderr.count("`barnabas acl explain") == 1
+
+
+def test_a_group_is_explained_without_the_topics_that_may_not_be_described(daemon: Daemon) -> None:
+    explained = json.loads(done(run(daemon, "explain", "group", "readers", "--json")))
+    assert [each["topic"] for each in explained["partitions"]] == ["compacted"]
