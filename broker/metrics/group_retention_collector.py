@@ -54,8 +54,10 @@ class GroupRetentionCollector:
     )
     families: ClassVar = (overtakes, lost)
 
-    def __init__(self, state: BrokerState) -> None:
+    def __init__(self, state: BrokerState, *, max_reads: int = MAX_READS) -> None:
+        """`max_reads`: partitions whose segments one scrape looks at."""
         self._state = state
+        self._max_reads = max_reads
         self._reads: dict[_PartitionKey, _Read] = {}
 
     def collect(self) -> Iterator[Metric]:
@@ -95,7 +97,7 @@ class GroupRetentionCollector:
         due = [key for key in behind if key not in self._reads or now_s - self._reads[key].at_s > MAX_AGE_S]
         due.sort(key=lambda key: self._reads[key].at_s if key in self._reads else 0.0)
         now_ms = time.time_ns() // 1_000_000
-        for key in due[:MAX_READS]:
+        for key in due[: self._max_reads]:
             self._reads[key] = _Read(now_s, try_read_findings(behind[key], manager.config, now_ms=now_ms))
 
     def _overtaken_ms(self, key: _PartitionKey, offset: int) -> int | None:

@@ -50,7 +50,12 @@ async def fill(daemon: Daemon, topic: str, timestamps: list[int], configs: dict[
         async with Producer(ProducerConfig(bootstrap=daemon.bootstrap)) as producer:
             for each in timestamps:
                 await producer.send_and_wait(topic, VALUE, partition=0, timestamp_ms=each)
-        await admin.set_group_offsets(f"{topic}-readers", {TopicPartition(topic, 0): CommittedOffset(committed)})
+    await commit(daemon, f"{topic}-readers", topic, committed)
+
+
+async def commit(daemon: Daemon, group: str, topic: str, offset: int) -> None:
+    async with Admin(AdminConfig(bootstrap=daemon.bootstrap)) as admin:
+        await admin.set_group_offsets(group, {TopicPartition(topic, 0): CommittedOffset(offset)})
 
 
 def test_retention_overtakes_a_group_when_and_by_what_was_said(daemon: Daemon) -> None:
@@ -66,6 +71,9 @@ def test_retention_overtakes_a_group_when_and_by_what_was_said(daemon: Daemon) -
     assert HOUR_MS - 3000 <= found["lag_ms"] < HOUR_MS + 60_000
     lines = explain(daemon, "overtaken-readers").stdout
     assert "retention deletes 1 unread record, up to offset 1, in " in lines
+    asyncio.run(commit(daemon, "boundary", "overtaken", 2))
+    (beside,) = as_json(daemon, "boundary")["partitions"]
+    assert (beside["at_risk_records"], beside["deletions"][0]["end_offset"]) == (2, 4)
     at_risk = [each["end_offset"] for each in found["deletions"] if each["earliest_ms"] == due_ms + 1]
     assert at_risk == [2, 4]
 

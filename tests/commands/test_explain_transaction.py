@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from click.testing import CliRunner, Result
 
 from barnabas import Admin, AdminConfig, Producer, ProducerConfig
+from barnabas.clients.admin.transactions import OpenTransaction
+from barnabas.clients.offsets import ListedOffset
+from barnabas.commands.explain.transactions.facts import explain_partitions
 from barnabas.commands.explain.transactions.findings import (
     NO_TIMEOUT_MS,
     KnownTransaction,
@@ -111,6 +114,32 @@ def test_what_is_not_there_is_refused(daemon: Daemon) -> None:
     assert explain(daemon, "--partition", "orders").exit_code == 2
     assert explain(daemon, "first", "--partition", "orders-0").exit_code == 2
     assert explain(daemon, "--partition", "orders-9").exit_code == 1
+
+
+class _EndingMeanwhile:
+    """An admin of a broker on which a transaction ends between two questions: the coordinator has forgotten it."""
+
+    def __init__(self) -> None:
+        self._open = [OpenTransaction(PARTITION, 5, 0, 0, 3, NOW_MS)]
+
+    async def open_transactions(self, _: object) -> list[OpenTransaction]:
+        found, self._open = self._open, []
+        return found
+
+    async def list_transactions(self, **_: object) -> list[object]:
+        return []
+
+    async def describe_transactions(self, _: object) -> dict[str, object]:
+        return {}
+
+    async def list_offsets(self, wanted: dict[TopicPartition, int], **_: object) -> dict[TopicPartition, ListedOffset]:
+        return {each: ListedOffset(10, -1, 0) for each in wanted}
+
+
+def test_a_transaction_that_ends_during_the_question_does_not_hang() -> None:
+    explained = asyncio.run(explain_partitions(cast("Admin", _EndingMeanwhile()), [PARTITION]))
+    (found,) = explained.partitions
+    assert found.holders == ()
 
 
 @pytest.mark.parametrize(

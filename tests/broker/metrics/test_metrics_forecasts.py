@@ -8,10 +8,18 @@ import time
 from pathlib import Path
 
 from barnabas import Admin, AdminConfig, Producer, ProducerConfig, TopicPartition
+from barnabas.broker.groups.offsets.committed import CommittedOffsets
 from barnabas.broker.metrics.disk_forecast import INTERVAL_S, MAX_SAMPLES, MIN_SPAN_S, DiskForecast
+from barnabas.broker.metrics.group_retention_collector import GroupRetentionCollector
+from barnabas.broker.metrics.state import BrokerState
+from barnabas.broker.storage.log_manager import LogManager
 from barnabas.clients.group_offsets import CommittedOffset
+from barnabas.config.loader import load
+from barnabas.protocol.groups.keys import OffsetCommitKey
+from barnabas.protocol.groups.offsets import OffsetCommitValue
 from tests.support.daemon import start_daemon
 from tests.support.metrics import metric
+from tests.support.storage.bench import append, batch
 
 HOUR_MS = 3_600_000
 OVERTAKES = 'barnabas_group_retention_overtakes_seconds{group="%s"}'
@@ -90,3 +98,25 @@ def test_the_free_space_of_a_directory_is_that_of_its_file_system(tmp_path: Path
         assert free is not None
         assert 0 < free <= shutil.disk_usage(log_dir).total
         assert metric(daemon, f"barnabas_log_dir_full_in_seconds{labels}") is None
+
+
+def test_a_scrape_looks_at_a_bounded_number_of_partitions(tmp_path: Path) -> None:
+    manager = LogManager(load(config_file=None, environ={}, overrides=[f"log.dirs={tmp_path}"]))
+    manager.open_directories()
+    manager.load_logs(lambda _: manager.config.log_config)
+    state = BrokerState()
+    state.log_manager = manager
+    state.committed_offsets = CommittedOffsets()
+    now_ms = time.time_ns() // 1_000_000
+    for number in range(3):
+        log = manager.get_or_create(TopicPartition("orders", number), bytes(15) + b"\1")
+        append(log, batch((now_ms, None, b"x")))
+        state.committed_offsets.put(OffsetCommitKey(f"group-{number}", "orders", number), OffsetCommitValue(0, -1, ""))
+    collector = GroupRetentionCollector(state, max_reads=2)
+    try:
+        assert [len(next(iter(collector.collect())).samples) for _ in range(3)] == [2, 3, 3]
+        state.committed_offsets.forget(["group-0", "group-1"])
+        assert len(next(iter(collector.collect())).samples) == 1
+        assert len(collector._reads) == 1
+    finally:
+        manager.shutdown()
