@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -11,14 +12,16 @@ from barnabas.broker.storage.files.errors import StorageError
 from barnabas.broker.storage.log.readable_log import ReadableLog
 from barnabas.broker.storage.segment.scan import iter_headers
 from barnabas.config.broker_config import BrokerConfig
-from barnabas.protocol.errors import BrokerError
+from barnabas.protocol.errors import BrokerError, DecodeError
 from barnabas.protocol.messages.groups.explain_group import Deletion, PartitionLag
+
+logger = logging.getLogger(__name__)
 
 MAX_DELETIONS: Final = 100
 """Segments of one partition whose deletion is answered."""
 
-_UNREADABLE: Final = (OSError, StorageError, BrokerError)
-"""The log's directory has just failed, or the log was closed or deleted."""
+_UNREADABLE: Final = (OSError, StorageError, DecodeError, BrokerError)
+"""The log's directory has just failed, the log was closed or deleted, or a batch or a file is damaged."""
 
 
 class CommittedAt(NamedTuple):
@@ -39,7 +42,8 @@ def read_lag(log: ReadableLog, committed: CommittedAt, config: BrokerConfig, *, 
     try:
         lag_bytes, next_timestamp = _unread(log, max(committed.offset, start), end)
         deletions = deletions_of(read_findings(log, config, now_ms=now_ms), committed.offset)
-    except _UNREADABLE:
+    except _UNREADABLE as error:
+        logger.debug("the lag in %s is not known: %s", log, error)
         return plain
     return plain._replace(lag_bytes=lag_bytes, next_timestamp_ms=next_timestamp, deletions=deletions)
 
@@ -53,7 +57,8 @@ def try_read_findings(log: ReadableLog, config: BrokerConfig, *, now_ms: int) ->
     """As `read_findings`; none of a log that cannot be read at present."""
     try:
         return read_findings(log, config, now_ms=now_ms)
-    except _UNREADABLE:
+    except _UNREADABLE as error:
+        logger.debug("the retention of %s is not known: %s", log, error)
         return ()
 
 

@@ -29,7 +29,7 @@ class Verdict(StrEnum):
     LOST = "lost"
     """The committed offset is below the log start offset: some are deleted already."""
     UNKNOWN = "unknown"
-    """The log cannot be read: its directory is offline."""
+    """The log cannot be read: its directory is offline, or a file is damaged."""
 
 
 @dataclass(frozen=True, slots=True)

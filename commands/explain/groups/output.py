@@ -135,7 +135,7 @@ def _retention(finding: PartitionFinding, now_ms: int) -> str:
         case Verdict.CAUGHT_UP:
             return ""
         case Verdict.UNKNOWN:
-            return "its log cannot be read here: the log directory is offline"
+            return "its log cannot be read: its directory is offline, or a file is damaged"
         case Verdict.KEPT:
             return "retention deletes none of them, as things are"
         case Verdict.LOST:
