@@ -235,6 +235,11 @@ _ROWS: Final[Sequence[_Row]] = (
         "groups.explain_group:ExplainGroupHandler",
         "groups, partitions, config, blocking_io, clock, probe",
     ),
+    _Row(
+        ApiKey.EXPLAIN_TOPIC,
+        "topics.explain_topic:ExplainTopicHandler",
+        "store, partitions, config, blocking_io, clock, probe",
+    ),
     _Row(ApiKey.EXPLAIN_START, "cluster.explain_start:ExplainStartHandler", "log_manager, probes.start, probe"),
     _Row(ApiKey.STANDBY, "cluster.standby:StandbyHandler", "active_side, probe"),
     _Row(ApiKey.DESCRIBE_LOG_DIRS, "topics.log_dirs:DescribeLogDirsHandler", "log_manager, blocking_io, probe"),

@@ -32,6 +32,7 @@ from barnabas.clients.admin.log_dirs import (
 from barnabas.clients.admin.mirrors import Mirrors
 from barnabas.clients.admin.record_deletion import delete_records
 from barnabas.clients.admin.start import explain_start
+from barnabas.clients.admin.topic_explanation import explain_topic
 from barnabas.clients.admin.transactions import (
     OpenTransaction,
     abort_hanging,
@@ -67,6 +68,7 @@ from barnabas.protocol.messages.cluster.configs import (
 from barnabas.protocol.messages.cluster.explain_start import ExplainStartResponse
 from barnabas.protocol.messages.groups.explain_group import ExplainGroupResponse
 from barnabas.protocol.messages.groups.groups import ListedGroup
+from barnabas.protocol.messages.topics.explain_topic import ExplainTopicRequest, ExplainTopicResponse
 from barnabas.protocol.messages.topics.topics import (
     DEFAULT_COUNT,
     CreatePartitionsRequest,
@@ -141,6 +143,17 @@ class Admin:
     async def explain_start(self) -> ExplainStartResponse:
         """What the broker's last start found and did. Raises RefusedError."""
         return await explain_start(self._cluster, self.config)
+
+    async def explain_topic(self, topic: str, partition: int | None = None) -> ExplainTopicResponse:
+        """When retention deletes each segment of a topic, or of one partition, and what keeps it until then.
+
+        Raises RefusedError.
+        """
+        return await explain_topic(self._cluster, self.config, ExplainTopicRequest(topic, partition))
+
+    async def explain_setting(self, topic: str, name: str) -> ExplainTopicResponse:
+        """The value in force of a topic's property, and all layers that have one. Raises RefusedError."""
+        return await explain_topic(self._cluster, self.config, ExplainTopicRequest(topic, setting=name))
 
     async def list_topics(self) -> list[TopicDescription]:
         """All topics, by name."""

@@ -5,42 +5,43 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from barnabas.commands.explain.stored_config import ExplainedConfig
-from barnabas.config.value import ConfigSource, ConfigValue
+from barnabas.config.value import ConfigSource
+from barnabas.protocol.messages.topics.explain_topic import ExplainTopicResponse, SettingValue
 
 _LAYERS = {
-    ConfigSource.DYNAMIC_TOPIC_CONFIG: "the topic's own config",
-    ConfigSource.DYNAMIC_BROKER_CONFIG: "the dynamic config of this broker",
-    ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG: "the dynamic default of all brokers",
-    ConfigSource.STATIC_BROKER_CONFIG: "the broker's start",
-    ConfigSource.DEFAULT_CONFIG: "the default",
+    ConfigSource.DYNAMIC_TOPIC_CONFIG.name: "the topic's own config",
+    ConfigSource.DYNAMIC_BROKER_CONFIG.name: "the dynamic config of this broker",
+    ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG.name: "the dynamic default of all brokers",
+    ConfigSource.STATIC_BROKER_CONFIG.name: "the broker's start",
+    ConfigSource.DEFAULT_CONFIG.name: "the default",
 }
 
 
-def config_json(explained: ExplainedConfig) -> dict[str, Any]:
+def config_json(topic: str, explained: ExplainTopicResponse) -> dict[str, Any]:
     """The document of `--json`; docs/explain.md has its fields."""
+    (setting,) = explained.settings
     return {
-        "topic": explained.topic,
-        "name": explained.name,
-        **value_json(explained.value),
-        "chain": [{"name": each.name, **value_json(each.value)} for each in explained.chain],
+        "topic": topic,
+        "name": setting.name,
+        **value_json(setting),
+        "chain": [{"name": each.name, **value_json(each)} for each in explained.layers],
     }
 
 
-def value_json(value: ConfigValue) -> dict[str, Any]:
+def value_json(setting: SettingValue) -> dict[str, Any]:
     """A value with its layer and its exact origin."""
-    return {"value": value.text, "source": value.source.name, "origin": value.origin}
+    return {"value": setting.value, "source": setting.source, "origin": setting.origin}
 
 
-def config_sentences(explained: ExplainedConfig) -> Iterator[str]:
+def config_sentences(topic: str, explained: ExplainTopicResponse) -> Iterator[str]:
     """The value in force, then each layer that has one."""
-    value = explained.value
-    yield f"{explained.name} of {explained.topic} is {value.text}, from {_layer(value)}"
-    for index, synonym in enumerate(explained.chain):
+    (setting,) = explained.settings
+    yield f"{setting.name} of {topic} is {setting.value}, from {_layer(setting)}"
+    for index, each in enumerate(explained.layers):
         effect = "in force" if index == 0 else "overridden"
-        yield f"  {synonym.name}={synonym.value.text} in {_layer(synonym.value)}: {effect}"
+        yield f"  {each.name}={each.value} in {_layer(each)}: {effect}"
 
 
-def _layer(value: ConfigValue) -> str:
-    layer = _LAYERS[value.source]
-    return f"{layer} ({value.origin})" if value.source is ConfigSource.STATIC_BROKER_CONFIG else layer
+def _layer(setting: SettingValue) -> str:
+    layer = _LAYERS.get(setting.source, setting.source)
+    return f"{layer} ({setting.origin})" if setting.source == ConfigSource.STATIC_BROKER_CONFIG.name else layer

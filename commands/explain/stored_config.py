@@ -3,31 +3,19 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from barnabas.broker.metadata.directories.meta_properties import read_meta_properties
 from barnabas.broker.metadata.errors import MetadataError
+from barnabas.broker.storage.explanation.topic_explanation import setting_layers
 from barnabas.commands.failures import CommandFailure
 from barnabas.commands.stopped_broker import Directories, stored_image
 from barnabas.config.loader import ConfigError, load
-from barnabas.config.synonyms import Synonym, topic_synonyms
-from barnabas.config.topic_config import describe_topic
-from barnabas.config.value import ConfigValue
+from barnabas.protocol.messages.topics.explain_topic import ExplainTopicResponse
 
 if TYPE_CHECKING:
     from barnabas.broker.metadata.image import MetadataImage
     from barnabas.config import BrokerConfig
-
-
-@dataclass(frozen=True, slots=True)
-class ExplainedConfig:
-    """The value of a topic's property, and all layers that have one, the deciding one first."""
-
-    topic: str
-    name: str
-    value: ConfigValue
-    chain: tuple[Synonym, ...]
 
 
 def stored_broker_config(directories: Directories, image: MetadataImage) -> BrokerConfig:
@@ -47,13 +35,13 @@ def stored_broker_config(directories: Directories, image: MetadataImage) -> Brok
     return static.with_dynamic(image.default_broker_configs(), own, stored=True)
 
 
-def explain_stored_config(directories: Directories, topic: str, name: str) -> ExplainedConfig:
+def explain_stored_config(directories: Directories, topic: str, name: str) -> ExplainTopicResponse:
     """Return the value of a topic's property and where it comes from. Raises CommandFailure, OSError."""
     image = stored_image(directories)
     if topic not in image.topics:
         raise CommandFailure(f"the metadata log has no topic {topic}")
     config = stored_broker_config(directories, image)
-    for known, value in describe_topic(config, image.topic_configs(topic)):
-        if known.name == name:
-            return ExplainedConfig(topic, name, value, tuple(topic_synonyms(config, known, value)))
-    raise CommandFailure(f"topics have no property {name}: barnabas config list --scope topic has all")
+    found = setting_layers(config, image.topic_configs(topic), name)
+    if found is None:
+        raise CommandFailure(f"topics have no property {name}: barnabas config list --scope topic has all")
+    return ExplainTopicResponse(settings=[found[0]], layers=found[1])

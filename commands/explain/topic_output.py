@@ -5,107 +5,111 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from barnabas.broker.storage.explanation.retention_findings import START_OFFSET_RULE, KeptBy, SegmentFinding
+from barnabas.broker.storage.explanation.retention_findings import START_OFFSET_RULE, KeptBy
 from barnabas.commands.explain.config_output import value_json
-from barnabas.commands.explain.stored_topic import ExplainedPartition, ExplainedTopic
 from barnabas.commands.output import counted, time_text
-from barnabas.config.value import ConfigValue
+from barnabas.protocol.messages.topics.explain_topic import (
+    ExplainedPartition,
+    ExplainedSegment,
+    ExplainTopicResponse,
+    SettingValue,
+)
 
 
-def json_of(explained: ExplainedTopic) -> dict[str, Any]:
+def json_of(topic: str, explained: ExplainTopicResponse) -> dict[str, Any]:
     """The document of `--json`; docs/explain.md has its fields."""
     return {
-        "topic": explained.topic,
+        "topic": topic,
         "now_ms": explained.now_ms,
-        "settings": {name: value_json(value) for name, value in explained.settings.items()},
+        "settings": {each.name: value_json(each) for each in explained.settings},
         "partitions": [
             {
                 "partition": each.partition,
-                "log_dir": str(each.log_dir),
-                "log_start_offset": each.log.log_start_offset,
-                "high_watermark": each.log.high_watermark,
-                "check_interval_ms": each.log.check_interval_ms,
-                "segments": [_segment(finding) for finding in each.segments],
+                "log_dir": each.log_dir,
+                "log_start_offset": each.log_start_offset,
+                "high_watermark": each.high_watermark,
+                "check_interval_ms": each.check_interval_ms,
+                "segments": [_segment(segment) for segment in each.segments],
             }
             for each in explained.partitions
         ],
     }
 
 
-def sentences_of(explained: ExplainedTopic) -> Iterator[str]:
+def sentences_of(topic: str, explained: ExplainTopicResponse) -> Iterator[str]:
     """The lines for people: the settings, then each partition with its segments."""
-    settings = explained.settings
-    yield f"{explained.topic} at {time_text(explained.now_ms)}: " + ", ".join(
-        _setting(name, value) for name, value in settings.items()
-    )
+    settings = {each.name: each for each in explained.settings}
+    yield f"{topic} at {time_text(explained.now_ms)}: " + ", ".join(map(_setting, explained.settings))
     for partition in explained.partitions:
         yield ""
         yield (
-            f"{explained.topic}-{partition.partition} in {partition.log_dir}: "
-            f"{counted(len(partition.segments), 'segment')}, log start offset {partition.log.log_start_offset}"
+            f"{topic}-{partition.partition} in {partition.log_dir}: "
+            f"{counted(len(partition.segments), 'segment')}, log start offset {partition.log_start_offset}"
         )
-        for finding in partition.segments:
-            yield f"  {_moment(finding, settings)}"
-            for reason in finding.kept_by:
-                yield f"    {_reason(reason, finding, partition, explained)}"
+        for segment in partition.segments:
+            yield f"  {_moment(segment, settings)}"
+            for reason in segment.kept_by:
+                yield f"    {_reason(reason, segment, partition, settings, explained.now_ms)}"
 
 
-def _segment(finding: SegmentFinding) -> dict[str, Any]:
-    segment = finding.segment
+def _segment(segment: ExplainedSegment) -> dict[str, Any]:
     return {
         "base_offset": segment.base_offset,
         "size_bytes": segment.size_bytes,
         "largest_timestamp_ms": segment.largest_timestamp_ms,
-        "deleted_earliest_ms": finding.deleted_earliest_ms,
-        "deleted_latest_ms": finding.deleted_latest_ms,
-        "rule": finding.rule,
-        "kept_by": [reason.value for reason in finding.kept_by],
-        "held_by": finding.held_by,
+        "deleted_earliest_ms": segment.deleted_earliest_ms,
+        "deleted_latest_ms": segment.deleted_latest_ms,
+        "rule": segment.rule,
+        "kept_by": list(segment.kept_by),
+        "held_by": segment.held_by,
     }
 
 
-def _setting(name: str, value: ConfigValue) -> str:
-    return f"{name}={value.text} ({value.origin})"
+def _setting(setting: SettingValue) -> str:
+    return f"{setting.name}={setting.value} ({setting.origin})"
 
 
-def _moment(finding: SegmentFinding, settings: Mapping[str, ConfigValue]) -> str:
-    segment = finding.segment
+def _moment(segment: ExplainedSegment, settings: Mapping[str, SettingValue]) -> str:
     what = f"segment {segment.base_offset} ({segment.size_bytes:,} bytes)"
-    if finding.deleted_earliest_ms is None or finding.deleted_latest_ms is None:
+    if segment.deleted_earliest_ms is None or segment.deleted_latest_ms is None:
         return f"{what} is not deleted"
-    rule = finding.rule or ""
-    by = "the log start offset" if rule == START_OFFSET_RULE else _setting(rule, settings[rule])
-    earliest, latest = time_text(finding.deleted_earliest_ms), time_text(finding.deleted_latest_ms)
+    rule = segment.rule or ""
+    by = "the log start offset" if rule == START_OFFSET_RULE else _setting(settings[rule])
+    earliest, latest = time_text(segment.deleted_earliest_ms), time_text(segment.deleted_latest_ms)
     return f"{what} is deleted between {earliest} and {latest} by {by}"
 
 
-def _reason(reason: KeptBy, finding: SegmentFinding, partition: ExplainedPartition, explained: ExplainedTopic) -> str:
+def _reason(
+    reason: str,
+    segment: ExplainedSegment,
+    partition: ExplainedPartition,
+    settings: Mapping[str, SettingValue],
+    now_ms: int,
+) -> str:
     """One sentence with the numbers, and what to change."""
-    settings = explained.settings
-    segment = finding.segment
     largest = time_text(segment.largest_timestamp_ms)
-    delay = settings["file.delete.delay.ms"].text
+    delay = settings["file.delete.delay.ms"].value
     match reason:
         case KeptBy.EARLIER_SEGMENT:
             return (
-                f"segment {finding.held_by} before it cannot go yet, and deletion stops at the first segment that "
+                f"segment {segment.held_by} before it cannot go yet, and deletion stops at the first segment that "
                 "stays: see there"
             )
         case KeptBy.COMPACT_ONLY:
             return (
-                f"{_setting('cleanup.policy', settings['cleanup.policy'])}: neither time nor size deletes; add delete "
+                f"{_setting(settings['cleanup.policy'])}: neither time nor size deletes; add delete "
                 "to cleanup.policy to change that"
             )
         case KeptBy.NO_LIMIT:
-            limits = [_setting(name, settings[name]) for name in ("retention.ms", "retention.bytes")]
+            limits = [_setting(settings[name]) for name in ("retention.ms", "retention.bytes")]
             return f"no limit deletes it: {limits[0]}, {limits[1]}; set one of them to change that"
         case KeptBy.WITHIN_RETENTION:
             return (
-                f"its newest record is of {largest}, and {_setting('retention.ms', settings['retention.ms'])} counts "
+                f"its newest record is of {largest}, and {_setting(settings['retention.ms'])} counts "
                 "from that one; a smaller segment.ms or segment.bytes makes shorter segments from now on"
             )
         case KeptBy.FUTURE_TIMESTAMP:
-            ahead_ms = segment.largest_timestamp_ms - explained.now_ms
+            ahead_ms = segment.largest_timestamp_ms - now_ms
             return (
                 f"its largest timestamp, {largest}, is {ahead_ms:,} ms in the future, and retention.ms counts from "
                 "there; delete-records up to the next segment frees it, and message.timestamp.after.max.ms refuses "
@@ -114,14 +118,14 @@ def _reason(reason: KeptBy, finding: SegmentFinding, partition: ExplainedPartiti
         case KeptBy.ACTIVE_SEGMENT:
             return "it is the active segment: further records extend its life until it rolls"
         case KeptBy.ROLL_NOT_DUE:
-            limits = [_setting(name, settings[name]) for name in ("segment.ms", "segment.bytes")]
+            limits = [_setting(settings[name]) for name in ("segment.ms", "segment.bytes")]
             return (
                 f"its first record, of {time_text(segment.first_timestamp_ms)}, is older than retention.ms, but it "
                 f"does not roll before {time_text(segment.roll_after_ms or 0)} or its size: {limits[0]}, {limits[1]}"
             )
         case KeptBy.ABOVE_HIGH_WATERMARK:
             return (
-                f"the high watermark, {partition.log.high_watermark}, is below its end, {segment.end_offset}: "
+                f"the high watermark, {partition.high_watermark}, is below its end, {segment.end_offset}: "
                 "a segment goes only when all of its records are committed"
             )
         case KeptBy.OFFLINE_DIRECTORY:
@@ -130,6 +134,8 @@ def _reason(reason: KeptBy, finding: SegmentFinding, partition: ExplainedPartiti
             return "the cleaner deletes from compacted logs, and log.cleaner.enable is false"
         case KeptBy.CHECK_INTERVAL:
             return (
-                f"it may go now: retention checks every {partition.log.check_interval_ms:,} ms, and the files are "
+                f"it may go now: retention checks every {partition.check_interval_ms:,} ms, and the files are "
                 f"removed file.delete.delay.ms={delay} later"
             )
+        case _:
+            return reason  # of a newer broker

@@ -69,6 +69,7 @@ class ApiKey(IntEnum):
     STANDBY = 1001  # as MIRRORS
     EXPLAIN_GROUP = 1003  # as MIRRORS
     EXPLAIN_START = 1004  # as MIRRORS
+    EXPLAIN_TOPIC = 1005  # as MIRRORS
 
     @property
     def label(self) -> str:

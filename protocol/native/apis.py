@@ -67,6 +67,7 @@ NATIVE_APIS: Final[dict[int, NativeRow]] = {
     ApiKey.STANDBY: NativeRow("standby"),
     ApiKey.EXPLAIN_GROUP: NativeRow("explain_group"),
     ApiKey.EXPLAIN_START: NativeRow("explain_start"),
+    ApiKey.EXPLAIN_TOPIC: NativeRow("explain_topic"),
 }
 
 

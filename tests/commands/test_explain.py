@@ -89,7 +89,6 @@ def test_the_layers_of_a_setting_are_listed_with_the_deciding_one_first(scratch:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("topic", "held"), "give the directories of a stopped broker"),
         (("topic", "other", "--log-dir", "DATA"), "no readable log of other in "),
         (("partition", "held-7", "--log-dir", "DATA"), "no readable log of held-7 in "),
         (("config", "retention.ms", "--topic", "other", "--log-dir", "DATA"), "the metadata log has no topic other"),
@@ -123,7 +122,31 @@ def test_a_broker_then_deletes_what_was_predicted_and_the_command_has_changed_no
     with start_daemon(scratch, "log.initial.task.delay.ms=0", "log.retention.check.interval.ms=50") as daemon:
         eventually(lambda: bases(data) if bases(data) != SEGMENTS else None, what="a deletion by retention")
         assert bases(data) == [base for base in SEGMENTS if base not in due]
+        running = json.loads(run("topic", "held", "--bootstrap", daemon.bootstrap, "--json").stdout)
+        (left,) = running["partitions"]
+        assert [each["kept_by"] for each in left["segments"]] == [each["kept_by"] for each in segments[1:]]
+        assert [each["deleted_earliest_ms"] for each in left["segments"]] == [tomorrow] * 3
+        assert (left["log_start_offset"], left["check_interval_ms"]) == (1, 50)
         refused = run("topic", "held", "--log-dir", data)
         assert refused.exit_code == 1
         assert "another broker is using this data directory" in refused.stderr
         assert daemon.stop() == 0
+
+
+def test_a_running_broker_explains_its_settings_and_names_what_it_does_not_have(scratch: Path) -> None:
+    with start_daemon(scratch, "log.retention.ms=5000") as daemon:
+        address = ("--bootstrap", daemon.bootstrap)
+        told = json.loads(run("config", "retention.ms", "--topic", "held", *address, "--json").stdout)
+        assert [(each["name"], each["value"], each["source"]) for each in told["chain"][:2]] == [
+            ("retention.ms", str(HOUR_MS), "DYNAMIC_TOPIC_CONFIG"),
+            ("log.retention.ms", "5000", "STATIC_BROKER_CONFIG"),
+        ]
+        assert "segment 1 before it cannot go yet" in run("partition", "held-0", *address).stdout
+        for arguments, sentence in (
+            (("topic", "other"), "there is no topic other"),
+            (("partition", "held-7"), "no log of held-7 can be read here"),
+            (("config", "retention.m", "--topic", "held"), "topics have no property retention.m"),
+        ):
+            refused = run(*arguments, *address)
+            assert refused.exit_code == 1
+            assert sentence in refused.stderr

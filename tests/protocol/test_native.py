@@ -157,6 +157,13 @@ from barnabas.protocol.messages.security.sasl import (
     SaslHandshakeRequest,
     SaslHandshakeResponse,
 )
+from barnabas.protocol.messages.topics.explain_topic import (
+    ExplainedPartition,
+    ExplainedSegment,
+    ExplainTopicRequest,
+    ExplainTopicResponse,
+    SettingValue,
+)
 from barnabas.protocol.messages.topics.log_dirs import (
     AlterReplicaLogDir,
     AlterReplicaLogDirsPartitionResult,
@@ -511,6 +518,40 @@ EXCHANGES: list[tuple[ApiKey, Any, Any]] = [
             recovered_logs=3,
             recovered_bytes=1 << 40,
             logs=[RecoveredLog("t", 0, "/d", 0.25, 2, 1 << 40, 1, 99)],
+        ),
+    ),
+    (
+        ApiKey.EXPLAIN_TOPIC,
+        ExplainTopicRequest("t", 3),
+        ExplainTopicResponse(
+            now_ms=1 << 41,
+            settings=[SettingValue("retention.ms", "5", "DYNAMIC_TOPIC_CONFIG", "topic t")],
+            layers=[],
+            partitions=[
+                ExplainedPartition(
+                    3,
+                    "/d",
+                    7,
+                    1 << 40,
+                    None,
+                    [
+                        ExplainedSegment(
+                            7, 9, 1 << 40, 1 << 41, -1, None, 1 << 41, None, "retention.ms", ("a", "b"), 5
+                        ),
+                        ExplainedSegment(9, 9, 0, -1, -1, 1 << 41, None, 1 << 41, None, (), None),
+                    ],
+                )
+            ],
+        ),
+    ),
+    (
+        ApiKey.EXPLAIN_TOPIC,
+        ExplainTopicRequest("t", setting="retention.ms"),
+        ExplainTopicResponse(
+            now_ms=1 << 41,
+            partitions=[],
+            settings=[SettingValue("n", None, "DEFAULT_CONFIG", "default")],
+            layers=[SettingValue("n", None, "DEFAULT_CONFIG", "default")],
         ),
     ),
     (

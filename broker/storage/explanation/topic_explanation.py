@@ -1,0 +1,80 @@
+"""Explanations of a topic as explain_topic answers them: partitions with their segments, settings with their layers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from barnabas.broker.storage.explanation.retention_facts import check_interval_ms, read_log_facts
+from barnabas.broker.storage.explanation.retention_findings import explain_retention
+from barnabas.broker.storage.log.readable_log import ReadableLog
+from barnabas.config.broker_config import BrokerConfig
+from barnabas.config.synonyms import topic_synonyms
+from barnabas.config.topic_config import describe_topic
+from barnabas.config.value import ConfigValue
+from barnabas.protocol.messages.topics.explain_topic import ExplainedPartition, ExplainedSegment, SettingValue
+
+SETTINGS: Final = (
+    "cleanup.policy",
+    "retention.ms",
+    "retention.bytes",
+    "segment.ms",
+    "segment.bytes",
+    "file.delete.delay.ms",
+)
+"""The topic properties that decide."""
+
+
+def explain_partitions(logs: Iterable[ReadableLog], config: BrokerConfig, now_ms: int) -> list[ExplainedPartition]:
+    """Explain the retention of open logs. Reads files. Raises OSError, StorageError."""
+    found = []
+    for log in sorted(logs, key=lambda each: each.topic_partition.partition):
+        facts = read_log_facts(log, check_interval_ms(log.config, config))
+        segments = [
+            ExplainedSegment(
+                each.segment.base_offset,
+                each.segment.end_offset,
+                each.segment.size_bytes,
+                each.segment.largest_timestamp_ms,
+                each.segment.first_timestamp_ms,
+                each.segment.roll_after_ms,
+                each.deleted_earliest_ms,
+                each.deleted_latest_ms,
+                each.rule,
+                tuple(each.kept_by),
+                each.held_by,
+            )
+            for each in explain_retention(facts, now_ms=now_ms)
+        ]
+        found.append(
+            ExplainedPartition(
+                log.topic_partition.partition,
+                str(log.log_dir),
+                facts.log_start_offset,
+                facts.high_watermark,
+                facts.check_interval_ms,
+                segments,
+            )
+        )
+    return found
+
+
+def deciding_settings(config: BrokerConfig, overrides: Mapping[str, str]) -> list[SettingValue]:
+    """Return the values in force of SETTINGS. `overrides`: the topic's own config."""
+    values = {known.name: value for known, value in describe_topic(config, overrides)}
+    return [_setting(name, values[name]) for name in SETTINGS]
+
+
+def setting_layers(
+    config: BrokerConfig, overrides: Mapping[str, str], name: str
+) -> tuple[SettingValue, list[SettingValue]] | None:
+    """Return the value in force of a topic's property and all layers that have one; None for an unknown property."""
+    for known, value in describe_topic(config, overrides):
+        if known.name == name:
+            layers = [_setting(each.name, each.value) for each in topic_synonyms(config, known, value)]
+            return _setting(name, value), layers
+    return None
+
+
+def _setting(name: str, value: ConfigValue) -> SettingValue:
+    return SettingValue(name, value.text, value.source.name, value.origin)

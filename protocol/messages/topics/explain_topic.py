@@ -1,0 +1,69 @@
+"""explain_topic (key 1005, native dialect): when retention deletes the segments of a topic, and what decides.
+
+Times are wall clock in ms since 1970.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from barnabas.protocol.errors import ErrorCode
+
+
+@dataclass(slots=True)
+class ExplainTopicRequest:
+    """`partition` None: all. With `setting`, a property of the topic is explained instead of partitions."""
+
+    topic: str
+    partition: int | None = None
+    setting: str | None = None
+
+
+class SettingValue(NamedTuple):
+    """A property in one layer. `source` is Kafka's name of the layer, `origin` the exact place, for example a line."""
+
+    name: str
+    value: str | None
+    source: str
+    origin: str
+
+
+class ExplainedSegment(NamedTuple):
+    """One segment; see docs/explain.md for the fields. `kept_by` has reasons, `held_by` an earlier segment."""
+
+    base_offset: int
+    end_offset: int
+    size_bytes: int
+    largest_timestamp_ms: int
+    first_timestamp_ms: int
+    roll_after_ms: int | None
+    deleted_earliest_ms: int | None
+    deleted_latest_ms: int | None
+    rule: str | None
+    kept_by: tuple[str, ...]
+    held_by: int | None
+
+
+class ExplainedPartition(NamedTuple):
+    """One partition. `check_interval_ms` is None if nothing checks its log."""
+
+    partition: int
+    log_dir: str
+    log_start_offset: int
+    high_watermark: int
+    check_interval_ms: int | None
+    segments: Sequence[ExplainedSegment]
+
+
+@dataclass(slots=True)
+class ExplainTopicResponse:
+    """`settings` are those that decide, or the requested one; `layers` all that have it, the deciding one first."""
+
+    error: ErrorCode = ErrorCode.NONE
+    message: str | None = None
+    now_ms: int = 0
+    settings: Sequence[SettingValue] = ()
+    partitions: Sequence[ExplainedPartition] = ()
+    layers: Sequence[SettingValue] = ()

@@ -1,0 +1,116 @@
+"""explain_topic (1005): when retention deletes each segment of a topic, and which settings decide. Barnabas only.
+
+request   topic, partition int or nil, setting str or nil
+response  error, message, now_ms, settings [[name, value or nil, source, origin]], layers, as settings,
+          partitions [[partition, log_dir, log_start_offset, high_watermark, check_interval_ms int or nil,
+                       [[base_offset, end_offset, size_bytes, largest_timestamp_ms, first_timestamp_ms,
+                         roll_after_ms int or nil, deleted_earliest_ms int or nil, deleted_latest_ms int or nil,
+                         rule or nil, kept_by [str], held_by int or nil]]]]
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from barnabas.protocol.messages.topics.explain_topic import (
+    ExplainedPartition,
+    ExplainedSegment,
+    ExplainTopicRequest,
+    ExplainTopicResponse,
+    SettingValue,
+)
+from barnabas.protocol.native.fields import (
+    INT32,
+    INT64,
+    array,
+    error_code,
+    field,
+    integer,
+    long_text,
+    optional_text,
+    row,
+    text,
+)
+
+
+def encode_request(request: ExplainTopicRequest) -> dict[str, Any]:
+    """The body of a request."""
+    return {"topic": request.topic, "partition": request.partition, "setting": request.setting}
+
+
+def decode_request(body: dict[str, Any]) -> ExplainTopicRequest:
+    """Raises DecodeError, naming the field."""
+    partition = field(body, "partition", None)
+    return ExplainTopicRequest(
+        text(field(body, "topic"), "topic"),
+        None if partition is None else integer(partition, "partition", INT32),
+        optional_text(field(body, "setting", None), "setting"),
+    )
+
+
+def encode_response(response: ExplainTopicResponse) -> dict[str, Any]:
+    """The body of an answer."""
+    return {
+        "error": int(response.error),
+        "message": response.message,
+        "now_ms": response.now_ms,
+        "settings": [list(each) for each in response.settings],
+        "layers": [list(each) for each in response.layers],
+        "partitions": [
+            [*each[:-1], [[*segment[:-2], list(segment.kept_by), segment.held_by] for segment in each.segments]]
+            for each in response.partitions
+        ],
+    }
+
+
+def decode_response(body: dict[str, Any]) -> ExplainTopicResponse:
+    """Raises DecodeError, naming the field."""
+    return ExplainTopicResponse(
+        error_code(field(body, "error"), "error"),
+        long_text(field(body, "message", None), "message"),
+        integer(field(body, "now_ms"), "now_ms", INT64),
+        [_setting(each) for each in array(field(body, "settings"), "settings")],
+        [_partition(each) for each in array(field(body, "partitions"), "partitions")],
+        [_setting(each) for each in array(field(body, "layers"), "layers")],
+    )
+
+
+def _setting(entry: Any) -> SettingValue:
+    name, value, source, origin = row(entry, "settings[]", 4)
+    return SettingValue(
+        text(name, "name"), long_text(value, "value"), text(source, "source"), long_text(origin, "origin") or ""
+    )
+
+
+def _partition(entry: Any) -> ExplainedPartition:
+    partition, log_dir, start, end, interval, segments = row(entry, "partitions[]", 6)
+    return ExplainedPartition(
+        integer(partition, "partition", INT32),
+        long_text(log_dir, "log_dir") or "",
+        integer(start, "log_start_offset", INT64),
+        integer(end, "high_watermark", INT64),
+        _optional(interval, "check_interval_ms"),
+        [_segment(each) for each in array(segments, "segments")],
+    )
+
+
+def _segment(entry: Any) -> ExplainedSegment:
+    base, end, size, largest, first, *moments, rule, kept_by, held_by = row(entry, "segments[]", 11)
+    roll, earliest, latest = (_optional(each, "segments[] moment") for each in moments)
+    return ExplainedSegment(
+        integer(base, "base_offset", INT64),
+        integer(end, "end_offset", INT64),
+        integer(size, "size_bytes", INT64),
+        integer(largest, "largest_timestamp_ms", INT64),
+        integer(first, "first_timestamp_ms", INT64),
+        roll,
+        earliest,
+        latest,
+        optional_text(rule, "rule"),
+        tuple(text(each, "kept_by[]") for each in array(kept_by, "kept_by")),
+        _optional(held_by, "held_by"),
+    )
+
+
+def _optional(value: Any, name: str) -> int | None:
+    return None if value is None else integer(value, name, INT64)
