@@ -16,6 +16,7 @@ from confluent_kafka.admin import AdminClient
 
 from barnabas.config.properties_file import parse_properties
 from barnabas.config.security.jaas import parse_jaas
+from tests.support.alerts import alerts
 from tests.support.containers import (
     IMAGE,
     Compose,
@@ -130,6 +131,15 @@ def test_prometheus_scrapes_what_the_broker_counts(compose: Compose) -> None:
     )
 
     assert (up, end_offset) == (1, 3)
+
+
+def test_the_compose_files_prometheus_has_the_alert_rules(compose: Compose) -> None:
+    address = f"http://127.0.0.1:{compose.prometheus_port}/api/v1/rules"
+
+    answer = eventually(lambda: get_json(address), what="Prometheus answers")
+
+    (group,) = answer["data"]["groups"]
+    assert [rule["name"] for rule in group["rules"]] == [alert.name for alert in alerts()]
 
 
 def test_the_secure_profile_serves_the_users_of_its_properties_and_nobody_else(
