@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from barnabas.commands.explain.durability import durability
 from barnabas.commands.explain.groups.group import group
 from barnabas.commands.explain.start.start import start
 from barnabas.commands.explain.transactions.transaction import transaction
@@ -23,6 +24,7 @@ def explain() -> None:
     """Say why records are there and until when, what groups and transactions wait for, where a setting comes from."""
 
 
+explain.add_command(durability)
 explain.add_command(group)
 explain.add_command(start)
 explain.add_command(transaction)

@@ -39,7 +39,8 @@ def json_of(topic: str, explained: ExplainTopicResponse) -> dict[str, Any]:
 def sentences_of(topic: str, explained: ExplainTopicResponse) -> Iterator[str]:
     """The lines for people: the settings, then each partition with its segments."""
     settings = {each.name: each for each in explained.settings}
-    yield f"{topic} at {time_text(explained.now_ms)}: " + ", ".join(map(_setting, explained.settings))
+    shown = [each for each in explained.settings if not each.name.startswith("flush.")]
+    yield f"{topic} at {time_text(explained.now_ms)}: " + ", ".join(map(_setting, shown))
     for partition in explained.partitions:
         yield ""
         yield (

@@ -2,7 +2,8 @@
 
 request   topic, partition int or nil, setting str or nil
 response  error, message, now_ms, settings [[name, value or nil, source, origin]], layers, as settings,
-          partitions [[partition, log_dir, log_start_offset, high_watermark, check_interval_ms int or nil,
+          partitions [[partition, log_dir, log_start_offset, high_watermark, log_end_offset, durable_offset,
+                       unsynced_bytes, check_interval_ms int or nil,
                        [[base_offset, end_offset, size_bytes, largest_timestamp_ms, first_timestamp_ms,
                          roll_after_ms int or nil, deleted_earliest_ms int or nil, deleted_latest_ms int or nil,
                          rule or nil, kept_by [str], held_by int or nil]]]]
@@ -83,12 +84,16 @@ def _setting(entry: Any) -> SettingValue:
 
 
 def _partition(entry: Any) -> ExplainedPartition:
-    partition, log_dir, start, end, interval, segments = row(entry, "partitions[]", 6)
+    partition, log_dir, *numbers, interval, segments = row(entry, "partitions[]", 9)
+    start, watermark, end, durable, unsynced = (integer(each, "partitions[] number", INT64) for each in numbers)
     return ExplainedPartition(
         integer(partition, "partition", INT32),
         long_text(log_dir, "log_dir") or "",
-        integer(start, "log_start_offset", INT64),
-        integer(end, "high_watermark", INT64),
+        start,
+        watermark,
+        end,
+        durable,
+        unsynced,
         _optional(interval, "check_interval_ms"),
         [_segment(each) for each in array(segments, "segments")],
     )

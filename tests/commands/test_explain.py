@@ -150,3 +150,24 @@ def test_a_running_broker_explains_its_settings_and_names_what_it_does_not_have(
             refused = run(*arguments, *address)
             assert refused.exit_code == 1
             assert sentence in refused.stderr
+
+
+def test_a_power_cut_would_cost_what_is_not_synced(tmp_path: Path) -> None:
+    with start_daemon(tmp_path) as daemon:
+        address = ("--bootstrap", daemon.bootstrap)
+        with WireClient(daemon.host, daemon.port) as wire:
+            for name, configs in (("cached", {"flush_ms": "86400000"}), ("synced", {"flush_messages": "1"})):
+                wire.create_topic(name, 1, **configs)
+                for _ in range(3):
+                    assert wire.produce(name, bytes(sized_batch(1000, time.time_ns() // 1_000_000))).error == 0
+        told = json.loads(run("durability", *address, "--json").stdout)
+        assert (told["unsynced_records"], told["unsynced_bytes"]) == (3, 3000)
+        (partition,) = told["partitions"]
+        assert (partition["topic"], partition["durable_offset"], partition["log_end_offset"]) == ("cached", 0, 3)
+        lines = run("durability", *address).stdout.splitlines()
+        assert lines[0].startswith("a power cut would cost up to 3 records (3,000 bytes) in 1 partition")
+        assert "offsets 0 to 2; synced by flush.ms=86400000 (" in lines[1]
+        assert "nothing now" in run("durability", "--topic", "synced", *address).stdout
+        assert daemon.stop() == 0
+    (log,) = json.loads(run("topic", "cached", "--log-dir", tmp_path / "data", "--json").stdout)["partitions"]
+    assert log["high_watermark"] == 3

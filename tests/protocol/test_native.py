@@ -533,6 +533,9 @@ EXCHANGES: list[tuple[ApiKey, Any, Any]] = [
                     "/d",
                     7,
                     1 << 40,
+                    1 << 41,
+                    9,
+                    77,
                     None,
                     [
                         ExplainedSegment(

@@ -7,6 +7,7 @@ from typing import Final
 
 from barnabas.broker.storage.explanation.retention_facts import check_interval_ms, read_log_facts
 from barnabas.broker.storage.explanation.retention_findings import explain_retention
+from barnabas.broker.storage.log.partition_log import PartitionLog
 from barnabas.broker.storage.log.readable_log import ReadableLog
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.synonyms import topic_synonyms
@@ -21,6 +22,8 @@ SETTINGS: Final = (
     "segment.ms",
     "segment.bytes",
     "file.delete.delay.ms",
+    "flush.messages",
+    "flush.ms",
 )
 """The topic properties that decide."""
 
@@ -30,6 +33,8 @@ def explain_partitions(logs: Iterable[ReadableLog], config: BrokerConfig, now_ms
     found = []
     for log in sorted(logs, key=lambda each: each.topic_partition.partition):
         facts = read_log_facts(log, check_interval_ms(log.config, config))
+        end = log.log_end_offset
+        durable = log.durable_offset if isinstance(log, PartitionLog) else end
         segments = [
             ExplainedSegment(
                 each.segment.base_offset,
@@ -52,6 +57,9 @@ def explain_partitions(logs: Iterable[ReadableLog], config: BrokerConfig, now_ms
                 str(log.log_dir),
                 facts.log_start_offset,
                 facts.high_watermark,
+                end,
+                durable,
+                _bytes_from(log, durable, end),
                 facts.check_interval_ms,
                 segments,
             )
@@ -74,6 +82,16 @@ def setting_layers(
             layers = [_setting(each.name, each.value) for each in topic_synonyms(config, known, value)]
             return _setting(name, value), layers
     return None
+
+
+def _bytes_from(log: ReadableLog, offset: int, end: int) -> int:
+    """The size of the batches from `offset` on."""
+    if offset >= end:
+        return 0
+    segments = log.segments_view.overlapping(offset, end)
+    first = segments[0].find_batch(offset, segments[0].size_bytes)
+    before = segments[0].size_bytes if first is None else first.position
+    return sum(each.size_bytes for each in segments) - before
 
 
 def _setting(name: str, value: ConfigValue) -> SettingValue:

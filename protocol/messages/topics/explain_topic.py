@@ -47,12 +47,18 @@ class ExplainedSegment(NamedTuple):
 
 
 class ExplainedPartition(NamedTuple):
-    """One partition. `check_interval_ms` is None if nothing checks its log."""
+    """One partition. `check_interval_ms` is None if nothing checks its log.
+
+    Records from `durable_offset` on are not synced; `unsynced_bytes` is their size. Of a stopped broker all are.
+    """
 
     partition: int
     log_dir: str
     log_start_offset: int
     high_watermark: int
+    log_end_offset: int
+    durable_offset: int
+    unsynced_bytes: int
     check_interval_ms: int | None
     segments: Sequence[ExplainedSegment]
 
