@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -61,7 +61,7 @@ def stored_image(directories: Directories) -> MetadataImage:
     from barnabas.broker.metadata.directories.security import stored_image as image_of
     from barnabas.broker.storage.directories.lock import LOCK_FILE
 
-    config = _config(directories)
+    config = directories_config(directories)
     for log_dir in config.log_dirs:
         if (log_dir / LOCK_FILE).exists():  # a clean stop removes it; testing the lock could refuse a broker's start
             print_note(
@@ -72,11 +72,6 @@ def stored_image(directories: Directories) -> MetadataImage:
     if report.replayed is None:
         raise CommandFailure("; ".join(f"{problem.sentence}: {problem.remedy}" for problem in report.problems))
     return image_of(report.replayed, report.bootstrap)
-
-
-def log_dirs_of(directories: Directories) -> Sequence[Path]:
-    """Return the log directories. Raises CommandFailure for a configuration file that cannot be read."""
-    return _config(directories).log_dirs
 
 
 def change_stored(directories: Directories, plan: Callable[[MetadataImage], Plan[Result]]) -> list[Result]:
@@ -92,7 +87,7 @@ def change_stored(directories: Directories, plan: Callable[[MetadataImage], Plan
     from barnabas.broker.storage.services.clock import SystemClock
     from barnabas.protocol.errors import BrokerError
 
-    config = _config(directories)
+    config = directories_config(directories)
     manager = LogManager(config)
     try:
         manager.open_directories()
@@ -108,7 +103,7 @@ def change_stored(directories: Directories, plan: Callable[[MetadataImage], Plan
         manager.shutdown()  # the logs were not loaded: markers and checkpoints stay as they are
 
 
-def _config(directories: Directories) -> BrokerConfig:
+def directories_config(directories: Directories) -> BrokerConfig:
     """Return a configuration of the directories alone. Raises CommandFailure."""
     from barnabas.config import BrokerConfig
     from barnabas.config.loader import ConfigError, load

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -12,6 +14,7 @@ from click.testing import CliRunner, Result
 
 from barnabas import Admin, AdminConfig, Producer, ProducerConfig
 from barnabas.clients.admin.transactions import OpenTransaction
+from barnabas.clients.errors import ClientError
 from barnabas.clients.offsets import ListedOffset
 from barnabas.commands.explain.transactions.facts import explain_partitions
 from barnabas.commands.explain.transactions.findings import (
@@ -106,6 +109,45 @@ def test_the_command_that_ends_a_hanging_transaction_is_said_and_ends_it(daemon:
     ended = CliRunner().invoke(main, [*command[1:], "--bootstrap", daemon.bootstrap])
     assert ended.exit_code == 0, ended.output
     assert explain(daemon, "--partition", "bills-1").stdout.endswith("no open transaction holds it back\n")
+
+
+def test_a_stopped_brokers_transactions_are_explained_from_its_directories(tmp_path: Path) -> None:
+    async def open_one(bootstrap: str) -> None:
+        async with Admin(AdminConfig(bootstrap=bootstrap)) as admin:
+            for topic in ("orders", "quiet"):
+                await admin.create_topic(topic, partitions=2)
+        config = ProducerConfig(bootstrap=bootstrap, transactional_id="left-open", api_timeout_ms=500)
+        producer = Producer(config)
+        await producer.start()
+        await producer.begin_transaction()
+        await producer.send_and_wait("orders", b"1", partition=0)
+        running.kill()
+        with suppress(ClientError):  # it cannot abort its transaction any more
+            await producer.close()
+
+    with start_daemon(tmp_path, "transaction.state.log.num.partitions=1") as running:
+        running.create_topic("bills", partitions=2)
+        produce_without_coordinator(running, "bills", 1)
+        asyncio.run(open_one(running.bootstrap))
+        stopped = ("explain", "transaction", "--log-dir", str(running.data_directory))
+
+        found = json.loads(CliRunner().invoke(main, [*stopped, "--json"]).stdout)["partitions"]
+        assert [
+            (each["topic"], each["partition"], each["high_watermark"], each["last_stable_offset"]) for each in found
+        ] == [("bills", 1, 1, 0), ("orders", 0, 1, 0)]
+        holders = [holder for each in found for holder in each["open_transactions"]]
+        assert [(each["transactional_id"], each["verdict"]) for each in holders] == [
+            (None, "hanging"),
+            ("left-open", "ongoing"),
+        ]
+        text = CliRunner().invoke(main, stopped).stdout
+        assert f"no start ends it; `barnabas log abort-transaction DIR... --producer-id {STRANGER_ID}` does" in text
+        (asked,) = json.loads(CliRunner().invoke(main, [*stopped, "left-open", "--json"]).stdout)["partitions"]
+        assert (asked["topic"], asked["held_back"]) == ("orders", 1)
+        quiet = CliRunner().invoke(main, [*stopped, "--partition", "quiet-1"]).stdout
+        assert quiet == "quiet-1: last stable offset 0 is at the end: no open transaction holds it back\n"
+        for wrong in (["nowhere"], ["--producer-id", "7"], ["--partition", "orders-9"]):
+            assert CliRunner().invoke(main, [*stopped, *wrong]).exit_code == 1
 
 
 def test_what_is_not_there_is_refused(daemon: Daemon) -> None:

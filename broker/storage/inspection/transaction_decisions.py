@@ -15,6 +15,7 @@ from barnabas.broker.storage.inspection.file_types import FileType, known_files
 from barnabas.broker.storage.inspection.log_walk import LogWalk, StoredBatch
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.records.reader import read_records
+from barnabas.protocol.topic_partition import TopicPartition
 from barnabas.protocol.transactions.keys import decode_transaction_key
 from barnabas.protocol.transactions.values import decode_transaction_value
 
@@ -37,12 +38,15 @@ _UNFINISHED = frozenset({ONGOING, PREPARE_COMMIT, 3, 7})
 
 
 class Decision(NamedTuple):
-    """Last state of a transactional id."""
+    """Last state of a transactional id. `start_ms`: -1 without a transaction."""
 
     transactional_id: str
     producer_id: int
     producer_epoch: int
     status: int
+    timeout_ms: int
+    start_ms: int
+    partitions: frozenset[TopicPartition]
 
     @property
     def is_commit(self) -> bool:
@@ -100,4 +104,12 @@ def _apply(key: bytes | None, value: bytes | None, found: dict[str, Decision], w
         state = decode_transaction_value(value)
     except DecodeError as error:
         raise DecodeError(f"{where}: {error}") from error
-    found[name] = Decision(name, state.producer_id, state.producer_epoch, state.status)
+    found[name] = Decision(
+        name,
+        state.producer_id,
+        state.producer_epoch,
+        state.status,
+        state.timeout_ms,
+        state.start_ms,
+        frozenset(TopicPartition(topic, number) for topic, numbers in state.topics or () for number in numbers),
+    )

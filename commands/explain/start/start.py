@@ -31,13 +31,13 @@ def start(
     from barnabas.commands.explain.start.output import json_of, sentences_of
     from barnabas.commands.output import print_json, print_line
     from barnabas.commands.session import with_admin
-    from barnabas.commands.stopped_broker import log_dirs_of
+    from barnabas.commands.stopped_broker import directories_config
 
     directories = Directories(log_dirs, config_file)
     if directories:
         from barnabas.commands.explain.start.stored_start import read_stored_start
 
-        explained = read_stored_start(log_dirs_of(directories))
+        explained = read_stored_start(directories_config(directories).log_dirs)
     else:
 
         async def work(admin: Admin) -> ExplainStartResponse:

@@ -30,8 +30,11 @@ def json_of(explained: ExplainedTransactions) -> dict[str, Any]:
     }
 
 
-def sentences_of(explained: ExplainedTransactions) -> Iterator[str]:
-    """The lines for people: each transactional id that was asked about, then each partition."""
+def sentences_of(explained: ExplainedTransactions, *, is_stored: bool = False) -> Iterator[str]:
+    """The lines for people: each transactional id that was asked about, then each partition.
+
+    `is_stored`: of a stopped broker, which other commands are for.
+    """
     for known in explained.transactions:
         yield _about(known, explained.now_ms)
     if not explained.partitions and not explained.transactions:
@@ -40,7 +43,8 @@ def sentences_of(explained: ExplainedTransactions) -> Iterator[str]:
         yield _offsets(finding)
         for holder in finding.holders:
             yield f"  {_sentence(holder, explained.now_ms)}"
-            yield f"    {_advice(holder, finding, explained.now_ms)}"
+            advice = _stored_advice(holder) if is_stored else _advice(holder, finding, explained.now_ms)
+            yield f"    {advice}"
 
 
 def _transaction(known: KnownTransaction) -> dict[str, Any]:
@@ -136,4 +140,23 @@ def _advice(holder: Holder, finding: PartitionFinding, now_ms: int) -> str:
             return (
                 f"the coordinator aborts it at {time_text(at_ms)}, in {duration_text(at_ms - now_ms)} ({timeout}), "
                 f"unless its producer ends it; {command} aborts it now and fences the producer"
+            )
+
+
+def _stored_advice(holder: Holder) -> str:
+    """What ends the transaction when no broker runs, or one starts."""
+    known = holder.known
+    command = f"`barnabas log abort-transaction DIR... --producer-id {holder.transaction.producer_id}`"
+    if known is None:
+        return f"it hangs: no coordinator knows it in this partition, so no start ends it; {command} does"
+    match holder.verdict:
+        case Verdict.MISSING_MARKER:
+            return f"it is {known.state}: decided, and the next start of a broker writes its marker here"
+        case Verdict.NO_TIMEOUT:
+            return f"it has no timeout (two-phase commit): its producer ends it after a start, or {command} does now"
+        case _:
+            timeout = f"transaction.timeout.ms={known.timeout_ms} of its producer, over at"
+            return (
+                f"a broker that starts here aborts it ({timeout} {time_text(holder.aborted_at_ms or 0)}), unless its "
+                f"producer ends it; {command} aborts it now"
             )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from barnabas.commands.options import bootstrap_option, json_option, timeout_option
+from barnabas.commands.stopped_broker import Directories, directory_options
 
 if TYPE_CHECKING:
     from barnabas.clients.admin.admin import Admin
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     metavar="TOPIC-PARTITION",
     help="Instead of ID: for example orders-0. Repeatable.",
 )
+@directory_options
 @json_option
 @bootstrap_option
 @timeout_option
@@ -30,6 +33,8 @@ def transaction(
     transactional_id: str | None,
     producer_id: int | None,
     partitions: tuple[str, ...],
+    log_dirs: tuple[Path, ...],
+    config_file: Path | None,
     as_json: bool,
     bootstrap: str,
     timeout_s: float,
@@ -37,7 +42,8 @@ def transaction(
     """Explain what holds last stable offsets back, and what ends it.
 
     Of the transaction of ID or of a producer, of partitions, or (without any of them) of all partitions with an open
-    transaction. read_committed consumers do not read past the last stable offset.
+    transaction. read_committed consumers do not read past the last stable offset. With --log-dir or --config: of the
+    directories of a stopped broker, Barnabas' or Apache Kafka's, which are only read.
     """
     from barnabas.commands.explain.partition_name import parse_partition
     from barnabas.commands.explain.transactions import facts
@@ -56,9 +62,21 @@ def transaction(
             return await facts.explain_producer(admin, producer_id)
         return await (facts.explain_partitions(admin, wanted) if wanted else facts.explain_all(admin))
 
-    explained = with_admin(bootstrap, timeout_s, work)
+    directories = Directories(log_dirs, config_file)
+    if directories:
+        from barnabas.commands.explain.transactions.stored_facts import explain_stored
+        from barnabas.commands.stopped_broker import directories_config
+
+        explained = explain_stored(
+            directories_config(directories),
+            transactional_id=transactional_id,
+            producer_id=producer_id,
+            partitions=wanted,
+        )
+    else:
+        explained = with_admin(bootstrap, timeout_s, work)
     if as_json:
         print_json(json_of(explained))
         return
-    for sentence in sentences_of(explained):
+    for sentence in sentences_of(explained, is_stored=bool(directories)):
         print_line(sentence)
