@@ -9,6 +9,7 @@ import click
 
 from barnabas.commands.explain.durability import durability
 from barnabas.commands.explain.groups.group import group
+from barnabas.commands.explain.space import space
 from barnabas.commands.explain.start.start import start
 from barnabas.commands.explain.transactions.transaction import transaction
 from barnabas.commands.options import bootstrap_option, json_option, timeout_option
@@ -26,6 +27,7 @@ def explain() -> None:
 
 explain.add_command(durability)
 explain.add_command(group)
+explain.add_command(space)
 explain.add_command(start)
 explain.add_command(transaction)
 
