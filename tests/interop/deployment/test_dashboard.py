@@ -45,9 +45,9 @@ def prometheus(daemon: Daemon, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 async def some_of_everything(daemon: Daemon) -> None:
-    """Cause samples of every kind: traffic, commits of a flushed topic, compaction, group lag, a rejected request."""
+    """Cause samples of all kinds: traffic, commits of a flushed topic, compaction, lag, a refused request."""
     async with Admin(AdminConfig(bootstrap=daemon.bootstrap)) as admin:
-        await admin.create_topic("orders", configs={"flush.messages": "1"})
+        await admin.create_topic("orders", configs={"flush.messages": "1", "retention.ms": "604800000"})
         await admin.create_topic("prices", configs={"cleanup.policy": "compact"})
         with pytest.raises(RefusedError):
             await admin.create_topic("orders")
