@@ -1,7 +1,8 @@
 """Drill of standby.min.acks=1: a takeover under load, and then all that clients were told must still be true.
 
-Odd seeds kill the active broker (kill -9), even seeds are planned switches; some kill the standby before and start it
-again, some let it stand still just before. BARNABAS_TEST_STANDBY_SEEDS has the seeds, "1-20" or "1,5"; each takes about
+Even seeds are planned switches. Of the others, one half kills the active broker (kill -9) while the standby stands
+still, the other half lets the active broker stand still until the standby has taken over. Some kill the standby before
+and start it again. BARNABAS_TEST_STANDBY_SEEDS has the seeds, "1-20" or "1,5"; each takes about
 5 s.
 """
 
@@ -19,6 +20,7 @@ import pytest
 
 from barnabas import Admin, AdminConfig
 from tests.support.daemon import Daemon, start_daemon
+from tests.support.eventually import eventually
 from tests.support.standby import Standby
 from tests.support.standby_drill import IDEMPOTENT, PARTITIONS, TRANSACTIONAL, Drill, check, end_transactions
 
@@ -31,7 +33,7 @@ SETTINGS = {
 
 
 def seeds() -> list[int]:
-    text = os.environ.get("BARNABAS_TEST_STANDBY_SEEDS", "1-2")
+    text = os.environ.get("BARNABAS_TEST_STANDBY_SEEDS", "1-3")
     found: list[int] = []
     for part in text.split(","):
         first, _, last = part.partition("-")
@@ -78,12 +80,20 @@ async def test_no_promise_is_broken_by_a_takeover(tmp_path: Path, seed: int) -> 
                 # What is acknowledged or read from now on is not at the standby.
                 os.kill(standby.pid, signal.SIGSTOP)
                 await asyncio.wait([running], timeout=0.3)
-            active.kill()
-            os.kill(standby.pid, signal.SIGCONT)
+            if seed % 4 == 1:
+                active.kill()
+                os.kill(standby.pid, signal.SIGCONT)
+            else:
+                os.kill(active.pid, signal.SIGSTOP)
+            await asyncio.to_thread(standby.promote)
+            if seed % 4 == 3:
+                # Both are active until the old one hears of the takeover, and its clients go on.
+                os.kill(active.pid, signal.SIGCONT)
+                await asyncio.to_thread(
+                    eventually, lambda: None if active.running else True, what="the end of the old one", timeout_s=30
+                )
         stopped.set()
         await running
-        if not is_planned:
-            await asyncio.to_thread(standby.promote)
         async with Admin(AdminConfig(bootstrap=standby.bootstrap)) as admin:
             await admin.alter_configs(broker="", set_to={"standby.min.acks": "0"})
         await end_transactions(standby.bootstrap, drill)
