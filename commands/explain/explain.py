@@ -17,6 +17,7 @@ from barnabas.commands.stopped_broker import Directories, directory_options
 
 if TYPE_CHECKING:
     from barnabas.clients.admin.admin import Admin
+    from barnabas.commands.explain.transactions.facts import ExplainedTransactions
     from barnabas.protocol.messages.topics.explain_topic import ExplainTopicResponse
 
 
@@ -60,7 +61,11 @@ def topic(
 def partition(
     name: str, log_dirs: tuple[Path, ...], config_file: Path | None, as_json: bool, bootstrap: str, timeout_s: float
 ) -> None:
-    """Explain the retention of one partition, for example orders-0. As `explain topic` does."""
+    """Explain one partition, for example orders-0: its retention, and its last stable offset.
+
+    The retention is explained as `explain topic` does, and what holds the last stable offset back as `explain
+    transaction` does.
+    """
     from barnabas.commands.explain.partition_name import parse_partition
 
     topic_name, number = parse_partition(name)
@@ -115,21 +120,36 @@ def _explain(
     name: str, number: int | None, directories: Directories, bootstrap: str, timeout_s: float, *, as_json: bool
 ) -> None:
     from barnabas.commands.explain.topic_output import json_of, sentences_of
+    from barnabas.commands.explain.transactions import facts
+    from barnabas.commands.explain.transactions.output import partition_json, partition_sentences
     from barnabas.commands.output import print_json, print_line
     from barnabas.commands.session import with_admin
+    from barnabas.protocol.topic_partition import TopicPartition
 
+    held = None
     if directories:
         from barnabas.commands.explain.stored_topic import read_stored_topic
+        from barnabas.commands.explain.transactions.stored_facts import explain_stored
+        from barnabas.commands.stopped_broker import directories_config
 
         explained = read_stored_topic(directories, name, number)
+        if number is not None:
+            held = explain_stored(directories_config(directories), partitions=[TopicPartition(name, number)])
     else:
 
-        async def work(admin: Admin) -> ExplainTopicResponse:
-            return await admin.explain_topic(name, number)
+        async def work(admin: Admin) -> tuple[ExplainTopicResponse, ExplainedTransactions | None]:
+            found = await admin.explain_topic(name, number)
+            if number is None:
+                return found, None
+            return found, await facts.explain_readable(admin, TopicPartition(name, number))
 
-        explained = with_admin(bootstrap, timeout_s, work)
+        explained, held = with_admin(bootstrap, timeout_s, work)
     if as_json:
-        print_json(json_of(name, explained))
+        print_json(json_of(name, explained) | ({} if number is None else {"transactions": partition_json(held)}))
         return
     for sentence in sentences_of(name, explained):
         print_line(sentence)
+    if number is not None:
+        print_line("")
+        for sentence in partition_sentences(held, is_stored=bool(directories)):
+            print_line(sentence)

@@ -77,6 +77,10 @@ def test_an_open_transaction_is_named_as_what_holds_the_last_stable_offset(daemo
         assert (holder["holds_last_stable_offset"], waiting["holds_last_stable_offset"]) == (True, False)
         (asked,) = as_json(daemon, "first")["transactions"]
         assert holder["aborted_at_ms"] == asked["start_time_ms"] + 60_000
+        partition = ["explain", "partition", "orders-0", "--bootstrap", daemon.bootstrap]
+        described = json.loads(CliRunner().invoke(main, [*partition, "--json"]).stdout)
+        assert described["transactions"]["open_transactions"] == found["open_transactions"]
+        assert "orders-0: last stable offset 0, 2 offsets before the end" in CliRunner().invoke(main, partition).stdout
         lines = explain(daemon, "first").stdout.splitlines()
         assert lines[0].startswith("transactional id first (producer ")
         assert "`barnabas transaction abort first` aborts it now" in lines[3]
@@ -144,6 +148,8 @@ def test_a_stopped_brokers_transactions_are_explained_from_its_directories(tmp_p
         assert f"no start ends it; `barnabas log abort-transaction DIR... --producer-id {STRANGER_ID}` does" in text
         (asked,) = json.loads(CliRunner().invoke(main, [*stopped, "left-open", "--json"]).stdout)["partitions"]
         assert (asked["topic"], asked["held_back"]) == ("orders", 1)
+        one = json.loads(CliRunner().invoke(main, ["explain", "partition", "bills-1", *stopped[2:], "--json"]).stdout)
+        assert [each["verdict"] for each in one["transactions"]["open_transactions"]] == ["hanging"]
         quiet = CliRunner().invoke(main, [*stopped, "--partition", "quiet-1"]).stdout
         assert quiet == "quiet-1: last stable offset 0 is at the end: no open transaction holds it back\n"
         for wrong in (["nowhere"], ["--producer-id", "7"], ["--partition", "orders-9"]):

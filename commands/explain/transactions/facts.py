@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from barnabas.clients.errors import RefusedError
 from barnabas.commands.explain.transactions.findings import (
     KnownTransaction,
     OpenInPartition,
@@ -16,6 +17,7 @@ from barnabas.commands.explain.transactions.findings import (
 )
 from barnabas.commands.failures import CommandFailure
 from barnabas.commands.transaction.descriptions import described
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.data.list_offsets import LATEST_TIMESTAMP
 from barnabas.protocol.topic_partition import TopicPartition
 
@@ -56,6 +58,16 @@ async def explain_producer(admin: Admin, producer_id: int) -> ExplainedTransacti
 async def explain_partitions(admin: Admin, partitions: Iterable[TopicPartition]) -> ExplainedTransactions:
     """Explain the last stable offset of these partitions. Raises RefusedError for an unknown one."""
     return await _explained(admin, [], partitions)
+
+
+async def explain_readable(admin: Admin, partition: TopicPartition) -> ExplainedTransactions | None:
+    """Explain one partition; return None if the client may describe the topic and not READ it. Raises RefusedError."""
+    try:
+        return await explain_partitions(admin, [partition])
+    except RefusedError as error:
+        if error.code is not ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+            raise
+        return None
 
 
 async def explain_all(admin: Admin) -> ExplainedTransactions:

@@ -20,14 +20,27 @@ def json_of(explained: ExplainedTransactions) -> dict[str, Any]:
             {
                 "topic": each.partition.topic_partition.topic,
                 "partition": each.partition.topic_partition.partition,
-                "high_watermark": each.partition.high_watermark,
-                "last_stable_offset": each.partition.last_stable_offset,
-                "held_back": each.held_back,
-                "open_transactions": [_holder(holder) for holder in each.holders],
+                **_held_back(each),
             }
             for each in explained.partitions
         ],
     }
+
+
+def partition_json(explained: ExplainedTransactions | None) -> dict[str, Any] | None:
+    """The part about transactions in the document of one partition; None without the right to READ its topic."""
+    if explained is None:
+        return None
+    (finding,) = explained.partitions
+    return _held_back(finding)
+
+
+def partition_sentences(explained: ExplainedTransactions | None, *, is_stored: bool) -> Iterator[str]:
+    """The lines about transactions of one partition, as `sentences_of`."""
+    if explained is None:
+        yield "open transactions are not shown: they need READ on the topic"
+    else:
+        yield from sentences_of(explained, is_stored=is_stored)
 
 
 def sentences_of(explained: ExplainedTransactions, *, is_stored: bool = False) -> Iterator[str]:
@@ -55,6 +68,15 @@ def _transaction(known: KnownTransaction) -> dict[str, Any]:
         "producer_epoch": known.producer_epoch,
         "timeout_ms": known.timeout_ms,
         "start_time_ms": known.start_time_ms,
+    }
+
+
+def _held_back(finding: PartitionFinding) -> dict[str, Any]:
+    return {
+        "high_watermark": finding.partition.high_watermark,
+        "last_stable_offset": finding.partition.last_stable_offset,
+        "held_back": finding.held_back,
+        "open_transactions": [_holder(holder) for holder in finding.holders],
     }
 
 

@@ -83,3 +83,10 @@ def test_a_denial_names_the_next_step(daemon: Daemon, arguments: tuple[str, ...]
 def test_a_group_is_explained_without_the_topics_that_may_not_be_described(daemon: Daemon) -> None:
     explained = json.loads(done(run(daemon, "explain", "group", "readers", "--json")))
     assert [each["topic"] for each in explained["partitions"]] == ["compacted"]
+
+
+def test_a_partition_is_explained_without_its_transactions(daemon: Daemon) -> None:
+    explained = json.loads(done(run(daemon, "explain", "partition", "described-0", "--json")))
+    assert (len(explained["partitions"]), explained["transactions"]) == (1, None)
+    text = done(run(daemon, "explain", "partition", "described-0"))
+    assert text.endswith("open transactions are not shown: they need READ on the topic\n")
