@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from barnabas.commands.explain.change_findings import Change, change_totals
+from barnabas.commands.output import counted, time_text
 from barnabas.config.value import ConfigSource
 from barnabas.protocol.messages.topics.explain_topic import ExplainTopicResponse, SettingValue
 
@@ -17,15 +19,23 @@ _LAYERS = {
 }
 
 
-def config_json(topic: str, explained: ExplainTopicResponse) -> dict[str, Any]:
+def config_json(topic: str, explained: ExplainTopicResponse, change: Change | None) -> dict[str, Any]:
     """The document of `--json`; docs/explain.md has its fields."""
     (setting,) = explained.settings
-    return {
+    document: dict[str, Any] = {
         "topic": topic,
         "name": setting.name,
         **value_json(setting),
         "chain": [{"name": each.name, **value_json(each)} for each in explained.layers],
     }
+    if change is not None:
+        document["change"] = {
+            "value": change.value,
+            **change_totals(change),
+            "next_ms": change.next_ms,
+            "partitions": [each._asdict() for each in change.partitions],
+        }
+    return document
 
 
 def value_json(setting: SettingValue) -> dict[str, Any]:
@@ -33,13 +43,36 @@ def value_json(setting: SettingValue) -> dict[str, Any]:
     return {"value": setting.value, "source": setting.source, "origin": setting.origin}
 
 
-def config_sentences(topic: str, explained: ExplainTopicResponse) -> Iterator[str]:
-    """The value in force, then each layer that has one."""
+def config_sentences(topic: str, explained: ExplainTopicResponse, change: Change | None) -> Iterator[str]:
+    """The value in force, then each layer that has one, then the effect of the change."""
     (setting,) = explained.settings
     yield f"{setting.name} of {topic} is {setting.value}, from {_layer(setting)}"
     for index, each in enumerate(explained.layers):
         effect = "in force" if index == 0 else "overridden"
         yield f"  {each.name}={each.value} in {_layer(each)}: {effect}"
+
+    if change is not None:
+        yield from _change_sentences(change)
+
+
+def _change_sentences(change: Change) -> Iterator[str]:
+    totals = change_totals(change)
+    what = f"with {change.name}={change.value}, the next check"
+    if not change.partitions:
+        yield f"{what} deletes nothing that it does not delete as things are"
+    else:
+        yield (
+            f"{what} deletes {counted(totals['deleted_segments'], 'further segment')} "
+            f"({totals['deleted_bytes']:,} bytes, {counted(totals['deleted_offsets'], 'offset')}) of "
+            f"{counted(len(change.partitions), 'partition')}:"
+        )
+    for each in change.partitions:
+        yield (
+            f"  partition {each.partition}: {counted(each.segments, 'segment')}, {each.size_bytes:,} bytes; its log "
+            f"then starts at offset {each.new_start_offset}"
+        )
+    if change.next_ms is not None:
+        yield f"  the next segment after these goes at {time_text(change.next_ms)}"
 
 
 def _layer(setting: SettingValue) -> str:

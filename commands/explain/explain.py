@@ -75,6 +75,7 @@ def partition(
 @explain.command()
 @click.argument("name", metavar="PROPERTY")
 @click.option("--topic", "topic_name", required=True, metavar="TOPIC", help="The topic whose property it is.")
+@click.option("--to", "new_value", metavar="VALUE", help="Also say what this value would delete at the next check.")
 @directory_options
 @json_option
 @bootstrap_option
@@ -82,6 +83,7 @@ def partition(
 def config(
     name: str,
     topic_name: str,
+    new_value: str | None,
     log_dirs: tuple[Path, ...],
     config_file: Path | None,
     as_json: bool,
@@ -92,7 +94,8 @@ def config(
 
     The layers are, in decreasing precedence: the topic, the broker's dynamic config, the dynamic default of all
     brokers, the broker's start (file, environment), and the default. It asks a running broker; with --log-dir or
-    --config it reads the directories of a stopped one.
+    --config it reads the directories of a stopped one. With --to, it also says which segments another value of
+    retention.ms, retention.bytes or cleanup.policy would delete; nothing is changed.
     """
     from barnabas.commands.explain.config_output import config_json, config_sentences
     from barnabas.commands.output import print_json, print_line
@@ -109,10 +112,15 @@ def config(
             return await admin.explain_setting(topic_name, name)
 
         explained = with_admin(bootstrap, timeout_s, work)
+    change = None
+    if new_value is not None:
+        from barnabas.commands.explain.change_findings import explain_change
+
+        change = explain_change(_read_topic(topic_name, directories, bootstrap, timeout_s), name, new_value)
     if as_json:
-        print_json(config_json(topic_name, explained))
+        print_json(config_json(topic_name, explained, change))
         return
-    for sentence in config_sentences(topic_name, explained):
+    for sentence in config_sentences(topic_name, explained, change):
         print_line(sentence)
 
 
@@ -153,3 +161,17 @@ def _explain(
         print_line("")
         for sentence in partition_sentences(held, is_stored=bool(directories)):
             print_line(sentence)
+
+
+def _read_topic(name: str, directories: Directories, bootstrap: str, timeout_s: float) -> ExplainTopicResponse:
+    from barnabas.commands.session import with_admin
+
+    if directories:
+        from barnabas.commands.explain.stored_topic import read_stored_topic
+
+        return read_stored_topic(directories, name, None)
+
+    async def work(admin: Admin) -> ExplainTopicResponse:
+        return await admin.explain_topic(name)
+
+    return with_admin(bootstrap, timeout_s, work)

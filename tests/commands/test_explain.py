@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -102,8 +103,10 @@ def test_what_cannot_be_explained_is_named(scratch: Path, arguments: tuple[str, 
     assert sentence in result.stderr
 
 
-def test_a_broker_then_deletes_what_was_predicted_and_the_command_has_changed_nothing(scratch: Path) -> None:
-    data = scratch / "data"
+def test_a_broker_then_deletes_what_was_predicted_and_the_command_has_changed_nothing(
+    scratch: Path, tmp_path: Path
+) -> None:
+    data = shutil.copytree(scratch / "data", tmp_path / "data")
     before = contents(data)
     result = run("topic", "held", "--log-dir", data, "--json")
     assert (result.exit_code, result.stderr) == (0, ""), result.output
@@ -119,7 +122,7 @@ def test_a_broker_then_deletes_what_was_predicted_and_the_command_has_changed_no
     tomorrow = segments[1]["largest_timestamp_ms"] + HOUR_MS + 1
     assert [each["deleted_earliest_ms"] for each in segments] == [told["now_ms"], *[tomorrow] * 3]
     due = [each["base_offset"] for each in segments if each["deleted_earliest_ms"] <= told["now_ms"]]
-    with start_daemon(scratch, "log.initial.task.delay.ms=0", "log.retention.check.interval.ms=50") as daemon:
+    with start_daemon(tmp_path, "log.initial.task.delay.ms=0", "log.retention.check.interval.ms=50") as daemon:
         eventually(lambda: bases(data) if bases(data) != SEGMENTS else None, what="a deletion by retention")
         assert bases(data) == [base for base in SEGMENTS if base not in due]
         running = json.loads(run("topic", "held", "--bootstrap", daemon.bootstrap, "--json").stdout)
@@ -133,8 +136,9 @@ def test_a_broker_then_deletes_what_was_predicted_and_the_command_has_changed_no
         assert daemon.stop() == 0
 
 
-def test_a_running_broker_explains_its_settings_and_names_what_it_does_not_have(scratch: Path) -> None:
-    with start_daemon(scratch, "log.retention.ms=5000") as daemon:
+def test_a_running_broker_explains_its_settings_and_names_what_it_does_not_have(scratch: Path, tmp_path: Path) -> None:
+    shutil.copytree(scratch / "data", tmp_path / "data")
+    with start_daemon(tmp_path, "log.retention.ms=5000") as daemon:
         address = ("--bootstrap", daemon.bootstrap)
         told = json.loads(run("config", "retention.ms", "--topic", "held", *address, "--json").stdout)
         assert [(each["name"], each["value"], each["source"]) for each in told["chain"][:2]] == [
@@ -171,3 +175,38 @@ def test_a_power_cut_would_cost_what_is_not_synced(tmp_path: Path) -> None:
         assert daemon.stop() == 0
     (log,) = json.loads(run("topic", "cached", "--log-dir", tmp_path / "data", "--json").stdout)["partitions"]
     assert log["high_watermark"] == 3
+
+
+def test_a_change_deletes_what_was_predicted(scratch: Path, tmp_path: Path) -> None:
+    data = shutil.copytree(scratch / "data", tmp_path / "data")
+    change = ("config", "retention.bytes", "--topic", "held", "--to", "20000")
+    told = json.loads(run(*change, "--log-dir", data, "--json").stdout)["change"]
+    assert (told["deleted_segments"], told["deleted_bytes"], told["deleted_offsets"]) == (
+        2,
+        20_000,
+        2,
+    )  # one by size; it held the next one
+    (partition,) = told["partitions"]
+    assert (partition["partition"], partition["new_start_offset"]) == (0, 3)
+    settings = ("log.initial.task.delay.ms=0", "log.retention.check.interval.ms=50")
+    with start_daemon(tmp_path, *settings) as daemon:
+        eventually(lambda: bases(data) == SEGMENTS[1:] or None, what="the deletion that was due")
+        address = ("--bootstrap", daemon.bootstrap)
+        lines = run(*change, *address).stdout.splitlines()
+        assert lines[-3].startswith(
+            "with retention.bytes=20000, the next check deletes 2 further segments (20,000 bytes"
+        )
+        assert run("config", "retention.ms", "--topic", "held", "--to", "-1", *address).stdout.splitlines()[-1] == (
+            "with retention.ms=-1, the next check deletes nothing that it does not delete as things are"
+        )
+        for name, value, sentence in (
+            ("segment.ms", "5", "--to explains a change of retention.ms, retention.bytes, cleanup.policy"),
+            ("retention.ms", "soon", "retention.ms"),
+        ):
+            refused = run("config", name, "--topic", "held", "--to", value, *address)
+            assert refused.exit_code == 1
+            assert sentence in refused.stderr
+        altered = CliRunner().invoke(main, ["topic", "alter", "held", "--config", "retention.bytes=20000", *address])
+        assert altered.exit_code == 0, altered.output
+        eventually(lambda: bases(data) == SEGMENTS[3:] or None, what="the deletion that was predicted")
+        assert daemon.stop() == 0
