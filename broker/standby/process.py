@@ -222,12 +222,14 @@ class _StandbyProcess:
             if is_planned:
                 await hand_over(replica, self._client, number, ensure_current=ensure_current)
                 lag = unknown = 0
-                ensure_current()
-            directory = self._config.metadata_log_dir
-            write_state(directory, read_state(directory)._replace(role=Role.PROMOTING, number=number))
             served: asyncio.Future[float] = asyncio.get_running_loop().create_future()
-            self._promotion = _Promotion(number, began, served)
-            self._promoted.set()
+            async with replica.state_lock:
+                ensure_current()
+                directory = self._config.metadata_log_dir
+                write_state(directory, read_state(directory)._replace(role=Role.PROMOTING, number=number))
+                replica.is_promoted = True
+                self._promotion = _Promotion(number, began, served)
+                self._promoted.set()
             seconds = await served
         finally:
             self._is_switching = False

@@ -115,6 +115,10 @@ class Replica:
         """Whether the active broker could not be reached at the last attempt."""
         self.metadata_end = -1
         """The end of the active broker's metadata log, -1 before its first answer."""
+        self.state_lock = asyncio.Lock()
+        """Held while the state of the directories is written: the replica and a promotion both write it."""
+        self.is_promoted = False
+        """Whether a promotion has written the state, which the replica then leaves as it is."""
         self.failed = asyncio.Event()
         """Set when a log directory has failed: the copy cannot become complete."""
 
@@ -348,8 +352,11 @@ class Replica:
         logs.follow(after, self._fetcher)
 
     async def _set_state(self, state: StandbyState) -> None:
-        await self._blocking(lambda: write_state(self._config.metadata_log_dir, state))
-        self._state = state
+        async with self.state_lock:
+            if self.is_promoted:
+                return
+            await self._blocking(lambda: write_state(self._config.metadata_log_dir, state))
+            self._state = state
 
     # -- records
 

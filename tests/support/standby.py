@@ -22,8 +22,15 @@ class Standby(Daemon):
     `arguments` are further options of the command.
     """
 
-    def __init__(self, directory: Path, active: str, *arguments: str, settings: Mapping[str, object] = {}) -> None:
-        super().__init__(directory, settings)
+    def __init__(
+        self,
+        directory: Path,
+        active: str,
+        *arguments: str,
+        settings: Mapping[str, object] = {},
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(directory, settings, environ)
         self.active = active
         self.arguments = arguments
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from barnabas import Admin, AdminConfig, Consumer, ConsumerConfig, Producer, ProducerConfig
-from barnabas.broker.metadata.directories.standby_state import read_state, write_state
+from barnabas.broker.metadata.directories.standby_state import Role, read_state, write_state
 from barnabas.clients.testing import BrokerProcessError
 from barnabas.commands.failures import CommandFailure
 from barnabas.protocol.messages.data.list_offsets import LATEST_TIMESTAMP
 from barnabas.protocol.topic_partition import TopicPartition
-from tests.support.daemon import Daemon, start_daemon
+from tests.support.daemon import Daemon, start_daemon, with_fault
 from tests.support.eventually import eventually
 from tests.support.kafka.kafka_wire import KafkaWire
 from tests.support.standby import Standby
@@ -296,3 +296,28 @@ def free_port() -> int:
         found.bind(("127.0.0.1", 0))
         port: int = found.getsockname()[1]
         return port
+
+
+SLOW_STATE = """
+import time
+from barnabas.broker.standby import replica
+write = replica.write_state
+
+def write_slowly(directory, state):
+    (directory / "writing").touch()
+    time.sleep(1)
+    write(directory, state)
+
+replica.write_state = write_slowly
+"""
+
+
+async def test_a_promotion_waits_for_the_state_that_the_copy_is_writing(active: Daemon, tmp_path: Path) -> None:
+    active.create_topic("t", partitions=1)
+    standby = Standby(tmp_path / "standby", active.bootstrap, environ=with_fault(tmp_path, SLOW_STATE))
+    with standby:
+        eventually(lambda: (standby.data_directory / "writing").exists() or None, what="the copy's state")
+        active.kill()
+        assert standby.promote()["number"] == 1
+        state = read_state(standby.data_directory)
+        assert (state.role, state.number) == (Role.ACTIVE, 1)

@@ -21,7 +21,8 @@ async def promote(copy: Daemon, *topics: str, **options: object) -> MirrorDescri
 
 
 async def promoted(copy: Daemon) -> MirrorDescription:
-    return await until(copy, lambda found: all(each.state != "promoting" for each in found.topics))
+    # The mirror's own state follows those of its topics.
+    return await until(copy, lambda found: "promoting" not in {found.state, *(each.state for each in found.topics)})
 
 
 async def stable(daemon: Daemon, partition: TopicPartition) -> list[bytes | None]:
