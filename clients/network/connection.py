@@ -104,17 +104,20 @@ class Connection(asyncio.BufferedProtocol):
         """
         loop = asyncio.get_running_loop()
         connection = cls(address, settings, loop)
+        is_open = False
         try:
             tls = None if settings.tls is None else await settings.tls.context()
             async with asyncio.timeout(settings.connect_timeout_ms / 1000):
                 await loop.create_connection(lambda: connection, address.host, address.port, ssl=tls)
+                is_open = True
                 await connection._greet()
                 if settings.security.mechanism is not None:
                     await connection._log_in(settings.security)
         except BaseException as error:
             connected = connection._transport is not None
             connection.close()
-            await connection.wait_closed()
+            if is_open:  # otherwise the loop has closed the socket; uvloop does that without connection_lost()
+                await connection.wait_closed()
             if isinstance(error, TimeoutError) and connected:
                 raise no_greeting(address, settings.connect_timeout_ms) from error
             if isinstance(error, ssl.SSLError):
