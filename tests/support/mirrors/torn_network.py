@@ -24,6 +24,7 @@ class TornNetwork:
         """Share of the received parts of answers of which only a beginning is passed on."""
         self.cuts = 0
         self.address = ""
+        self._is_down = False
         self._chance = chance
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -41,7 +42,20 @@ class TornNetwork:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._server.wait_closed()
 
+    def take_down(self) -> None:
+        """Reset all connections, and each new one, until `bring_up`."""
+        self._is_down = True
+        for task in list(self._tasks):
+            task.cancel()
+
+    def bring_up(self) -> None:
+        """Pass connections on again."""
+        self._is_down = False
+
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._is_down:
+            writer.transport.abort()
+            return
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
