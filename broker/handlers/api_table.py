@@ -238,7 +238,7 @@ _ROWS: Final[Sequence[_Row]] = (
     _Row(
         ApiKey.EXPLAIN_TOPIC,
         "topics.explain_topic:ExplainTopicHandler",
-        "store, partitions, config, blocking_io, clock, probe",
+        "store, partitions, log_manager, config, blocking_io, clock, probe",
     ),
     _Row(ApiKey.EXPLAIN_START, "cluster.explain_start:ExplainStartHandler", "log_manager, probes.start, probe"),
     _Row(ApiKey.STANDBY, "cluster.standby:StandbyHandler", "active_side, probe"),

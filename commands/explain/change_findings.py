@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from barnabas.broker.storage.explanation.retention_facts import LogFacts, SegmentFacts
 from barnabas.broker.storage.explanation.retention_findings import KeptBy, explain_retention
+from barnabas.broker.storage.explanation.topic_explanation import RETENTION_SETTINGS
 from barnabas.commands.failures import CommandFailure
 from barnabas.config import BrokerConfig
 from barnabas.config.topic_config import complaints
@@ -43,7 +44,7 @@ def explain_change(explained: ExplainTopicResponse, name: str, value: str) -> Ch
     """Explain what `name=value` would delete. Raises CommandFailure for a property or value that does not fit."""
     if name not in CHANGEABLE:
         raise CommandFailure(f"--to explains a change of {', '.join(CHANGEABLE)}, not of {name}")
-    values = {each.name: each.value or "" for each in explained.settings if not each.name.startswith("flush.")}
+    values = {each.name: each.value or "" for each in explained.settings if each.name in RETENTION_SETTINGS}
     for sentence in complaints({name: value}):
         raise CommandFailure(sentence)
     config = BrokerConfig.of().log_config.with_overrides({**values, name: value})

@@ -42,12 +42,12 @@ explain.add_command(transaction)
 def topic(
     name: str, log_dirs: tuple[Path, ...], config_file: Path | None, as_json: bool, bootstrap: str, timeout_s: float
 ) -> None:
-    """Explain the retention of all partitions of TOPIC.
+    """Explain the retention and the compaction of all partitions of TOPIC.
 
     For each segment: when it is deleted, by which property, and what keeps it until then, if nothing is appended and no
-    config changes. It asks a running broker. With --log-dir or --config it reads the directories of a stopped broker,
-    Barnabas' or Apache Kafka's: give --config if that broker has a configuration file, whose retention is the default
-    of the topics.
+    config changes. Of a compacted topic: how dirty it is, and why it is not cleaned now. It asks a running broker. With
+    --log-dir or --config it reads the directories of a stopped broker, Barnabas' or Apache Kafka's: give --config if
+    that broker has a configuration file, whose retention is the default of the topics.
     """
     _explain(name, None, Directories(log_dirs, config_file), bootstrap, timeout_s, as_json=as_json)
 

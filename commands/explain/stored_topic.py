@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from functools import partial
 
+from barnabas.broker.storage.cleaning.cleaner_facts import facts_without_cleaner
 from barnabas.broker.storage.explanation.topic_explanation import deciding_settings, explain_partitions
 from barnabas.broker.storage.files.errors import StorageError
 from barnabas.broker.storage.read_only.log_manager import ReadOnlyLogManager
@@ -32,13 +34,14 @@ def _read(
     config: BrokerConfig, overrides: Mapping[str, str], topic: str, partition: int | None
 ) -> ExplainTopicResponse:
     log_config = config.log_config.with_overrides(overrides)
+    is_enabled = config.get_bool("log.cleaner.enable")
     manager = ReadOnlyLogManager(config)
     try:
         manager.open_directories()
         manager.load_logs(lambda _: log_config, topic=topic)
         now_ms = time.time_ns() // 1_000_000
         logs = [each for each in manager.logs() if partition in (None, each.topic_partition.partition)]
-        partitions = explain_partitions(logs, config, now_ms)
+        partitions = explain_partitions(logs, config, partial(facts_without_cleaner, is_enabled=is_enabled), now_ms)
     finally:
         manager.shutdown()
     if not partitions:

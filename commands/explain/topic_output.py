@@ -6,9 +6,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from barnabas.broker.storage.explanation.retention_findings import START_OFFSET_RULE, KeptBy
+from barnabas.broker.storage.explanation.topic_explanation import RETENTION_SETTINGS
+from barnabas.commands.explain.compaction_output import compaction_sentences
 from barnabas.commands.explain.config_output import value_json
 from barnabas.commands.output import counted, time_text
 from barnabas.protocol.messages.topics.explain_topic import (
+    ExplainedCompaction,
     ExplainedPartition,
     ExplainedSegment,
     ExplainTopicResponse,
@@ -30,6 +33,7 @@ def json_of(topic: str, explained: ExplainTopicResponse) -> dict[str, Any]:
                 "high_watermark": each.high_watermark,
                 "check_interval_ms": each.check_interval_ms,
                 "segments": [_segment(segment) for segment in each.segments],
+                "compaction": None if each.compaction is None else _compaction(each.compaction),
             }
             for each in explained.partitions
         ],
@@ -39,7 +43,7 @@ def json_of(topic: str, explained: ExplainTopicResponse) -> dict[str, Any]:
 def sentences_of(topic: str, explained: ExplainTopicResponse) -> Iterator[str]:
     """The lines for people: the settings, then each partition with its segments."""
     settings = {each.name: each for each in explained.settings}
-    shown = [each for each in explained.settings if not each.name.startswith("flush.")]
+    shown = [each for each in explained.settings if each.name in RETENTION_SETTINGS]
     yield f"{topic} at {time_text(explained.now_ms)}: " + ", ".join(map(_setting, shown))
     for partition in explained.partitions:
         yield ""
@@ -47,6 +51,8 @@ def sentences_of(topic: str, explained: ExplainTopicResponse) -> Iterator[str]:
             f"{topic}-{partition.partition} in {partition.log_dir}: "
             f"{counted(len(partition.segments), 'segment')}, log start offset {partition.log_start_offset}"
         )
+        if partition.compaction is not None:
+            yield from compaction_sentences(partition.compaction, settings)
         for segment in partition.segments:
             yield f"  {_moment(segment, settings)}"
             for reason in segment.kept_by:
@@ -64,6 +70,10 @@ def _segment(segment: ExplainedSegment) -> dict[str, Any]:
         "kept_by": list(segment.kept_by),
         "held_by": segment.held_by,
     }
+
+
+def _compaction(compaction: ExplainedCompaction) -> dict[str, Any]:
+    return {**compaction._asdict(), "waits_for": list(compaction.waits_for)}
 
 
 def _setting(setting: SettingValue) -> str:

@@ -6,7 +6,10 @@ response  error, message, now_ms, settings [[name, value or nil, source, origin]
                        unsynced_bytes, check_interval_ms int or nil,
                        [[base_offset, end_offset, size_bytes, largest_timestamp_ms, first_timestamp_ms,
                          roll_after_ms int or nil, deleted_earliest_ms int or nil, deleted_latest_ms int or nil,
-                         rule or nil, kept_by [str], held_by int or nil]]]]
+                         rule or nil, kept_by [str], held_by int or nil]],
+                       nil or [first_dirty_offset, first_uncleanable_offset, clean_bytes, dirty_bytes, dirty_ratio,
+                               missing_bytes int or nil, due_latest_ms int or nil, waits_for [str], error or nil,
+                               seconds float or nil, freed_bytes int or nil]]]
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from __future__ import annotations
 from typing import Any
 
 from barnabas.protocol.messages.topics.explain_topic import (
+    ExplainedCompaction,
     ExplainedPartition,
     ExplainedSegment,
     ExplainTopicRequest,
@@ -28,6 +32,7 @@ from barnabas.protocol.native.fields import (
     field,
     integer,
     long_text,
+    number,
     optional_text,
     row,
     text,
@@ -58,7 +63,11 @@ def encode_response(response: ExplainTopicResponse) -> dict[str, Any]:
         "settings": [list(each) for each in response.settings],
         "layers": [list(each) for each in response.layers],
         "partitions": [
-            [*each[:-1], [[*segment[:-2], list(segment.kept_by), segment.held_by] for segment in each.segments]]
+            [
+                *each[:-2],
+                [[*segment[:-2], list(segment.kept_by), segment.held_by] for segment in each.segments],
+                None if each.compaction is None else list(each.compaction),
+            ]
             for each in response.partitions
         ],
     }
@@ -84,7 +93,7 @@ def _setting(entry: Any) -> SettingValue:
 
 
 def _partition(entry: Any) -> ExplainedPartition:
-    partition, log_dir, *numbers, interval, segments = row(entry, "partitions[]", 9)
+    partition, log_dir, *numbers, interval, segments, compaction = row(entry, "partitions[]", 10)
     start, watermark, end, durable, unsynced = (integer(each, "partitions[] number", INT64) for each in numbers)
     return ExplainedPartition(
         integer(partition, "partition", INT32),
@@ -96,6 +105,26 @@ def _partition(entry: Any) -> ExplainedPartition:
         unsynced,
         _optional(interval, "check_interval_ms"),
         [_segment(each) for each in array(segments, "segments")],
+        None if compaction is None else _compaction(compaction),
+    )
+
+
+def _compaction(entry: Any) -> ExplainedCompaction:
+    dirty, uncleanable, clean_bytes, dirty_bytes, ratio, missing, due, waits_for, error, seconds, freed = row(
+        entry, "compaction", 11
+    )
+    return ExplainedCompaction(
+        integer(dirty, "first_dirty_offset", INT64),
+        integer(uncleanable, "first_uncleanable_offset", INT64),
+        integer(clean_bytes, "clean_bytes", INT64),
+        integer(dirty_bytes, "dirty_bytes", INT64),
+        number(ratio, "dirty_ratio"),
+        _optional(missing, "missing_bytes"),
+        _optional(due, "due_latest_ms"),
+        tuple(text(each, "waits_for[]") for each in array(waits_for, "waits_for")),
+        long_text(error, "error"),
+        None if seconds is None else number(seconds, "seconds"),
+        _optional(freed, "freed_bytes"),
     )
 
 

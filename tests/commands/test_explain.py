@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from barnabas.commands.main import main
 from tests.support.daemon import start_daemon
 from tests.support.eventually import eventually
-from tests.support.storage.bench import sized_batch
+from tests.support.storage.bench import keyed_batch, sized_batch
 from tests.support.wire import WireClient
 
 HOUR_MS = 3_600_000
@@ -210,3 +210,32 @@ def test_a_change_deletes_what_was_predicted(scratch: Path, tmp_path: Path) -> N
         assert altered.exit_code == 0, altered.output
         eventually(lambda: bases(data) == SEGMENTS[3:] or None, what="the deletion that was predicted")
         assert daemon.stop() == 0
+
+
+def test_a_compacted_topic_says_what_it_waits_for_and_is_cleaned_when_that_comes(tmp_path: Path) -> None:
+    settings = {"cleanup_policy": "compact", "segment_bytes": "1024", "min_cleanable_dirty_ratio": "1"}
+    with start_daemon(tmp_path, "log.cleaner.backoff.ms=50") as daemon:
+        address = ("--bootstrap", daemon.bootstrap)
+        with WireClient(daemon.host, daemon.port) as wire:
+            wire.create_topic("keys", 1, **settings)
+            for _ in range(25):
+                assert wire.produce("keys", bytes(keyed_batch(100, time.time_ns() // 1_000_000))).error == 0
+
+        def compaction(*place: object) -> dict[str, Any]:
+            (partition,) = json.loads(run("topic", "keys", *place, "--json").stdout)["partitions"]
+            found: dict[str, Any] = partition["compaction"]
+            return found
+
+        found = compaction(*address)
+        assert (found["dirty_bytes"], found["clean_bytes"], found["dirty_ratio"]) == (2000, 0, 1.0)
+        assert found["waits_for"] == ["dirty_ratio", "active_segment"]
+        lines = run("topic", "keys", *address).stdout
+        assert "2,000 of 2,000 bytes are dirty (ratio 1.00), from offset 0 to 20" in lines
+        assert "no log is ever dirtier than min.cleanable.dirty.ratio=1 (" in lines
+        altered = ("topic", "alter", "keys", "--config", "min.cleanable.dirty.ratio=0.1", *address)
+        assert CliRunner().invoke(main, altered).exit_code == 0
+        eventually(lambda: compaction(*address)["first_dirty_offset"] == 20 or None, what="a round of the cleaner")
+        found = compaction(*address)
+        assert found["waits_for"] == ["active_segment"]
+        assert daemon.stop() == 0
+    assert compaction("--log-dir", tmp_path / "data") == {**found, "seconds": None, "freed_bytes": None}

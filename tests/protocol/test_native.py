@@ -158,6 +158,7 @@ from barnabas.protocol.messages.security.sasl import (
     SaslHandshakeResponse,
 )
 from barnabas.protocol.messages.topics.explain_topic import (
+    ExplainedCompaction,
     ExplainedPartition,
     ExplainedSegment,
     ExplainTopicRequest,
@@ -543,7 +544,9 @@ EXCHANGES: list[tuple[ApiKey, Any, Any]] = [
                         ),
                         ExplainedSegment(9, 9, 0, -1, -1, 1 << 41, None, 1 << 41, None, (), None),
                     ],
-                )
+                    ExplainedCompaction(7, 9, 1, 2, 0.5, None, 1 << 41, ("dirty_ratio",), None, 0.25, None),
+                ),
+                ExplainedPartition(4, "/d", 0, 0, 0, 0, 0, 300, []),
             ],
         ),
     ),

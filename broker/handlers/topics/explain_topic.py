@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.handlers.authorization import ensure_allowed
 from barnabas.broker.printable import printable
+from barnabas.broker.storage.cleaning.cleaner_facts import CleanerFacts, facts_without_cleaner
 from barnabas.broker.storage.explanation.topic_explanation import (
     deciding_settings,
     explain_partitions,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from barnabas.broker.partitions.registry import PartitionRegistry
     from barnabas.broker.probes import ApiProbe
     from barnabas.broker.storage.log.readable_log import ReadableLog
+    from barnabas.broker.storage.served_logs import ServedLogs
     from barnabas.broker.storage.services.clock import Clock
 
 
@@ -46,6 +48,7 @@ class ExplainTopicHandler:
         self,
         store: MetadataStore,
         partitions: PartitionRegistry,
+        log_manager: ServedLogs[ReadableLog],
         config: LiveConfig,
         blocking_io: Executor,
         clock: Clock,
@@ -53,6 +56,7 @@ class ExplainTopicHandler:
     ) -> None:
         self._store = store
         self._partitions = partitions
+        self._log_manager = log_manager
         self._config = config
         self._blocking_io = blocking_io
         self._clock = clock
@@ -97,7 +101,11 @@ class ExplainTopicHandler:
         found = []
         for log in logs:
             try:
-                found += explain_partitions([log], self._config.broker, now_ms)
+                found += explain_partitions([log], self._config.broker, self._cleaner_facts, now_ms)
             except (OSError, StorageError, BrokerError):  # its directory has just failed, or it was deleted
                 continue
         return sorted(found, key=lambda each: each.partition)
+
+    def _cleaner_facts(self, log: ReadableLog) -> CleanerFacts:
+        cleaner = self._log_manager.cleaner
+        return facts_without_cleaner(log, is_enabled=False) if cleaner is None else cleaner.facts(log)

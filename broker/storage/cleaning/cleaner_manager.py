@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.broker.storage.cleaning.choosing import FilthiestLogChooser
 from barnabas.broker.storage.cleaning.cleanable_part import measure_cleanable_part
@@ -30,6 +30,9 @@ from barnabas.broker.storage.log.readable_log import ReadableLog
 from barnabas.broker.storage.services.services import StorageServices
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.protocol.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.broker.storage.cleaning.cleaner_facts import CleanerFacts
 
 logger = logging.getLogger(__name__)
 
@@ -177,6 +180,30 @@ class CleanerManager:
             logger.warning("cannot measure the dirty ratio of %s: %s", log.topic_partition, error)
             ratio = NO_DIRTY_RATIO
         return CleaningDescription(NO_CLEAN_OFFSET if checkpoint is None else checkpoint, ratio, state)
+
+    def facts(self, log: ReadableLog) -> CleanerFacts:
+        """Return what explains when a compacted log is cleaned."""
+        from barnabas.broker.storage.cleaning.cleaner_facts import CleanerFacts  # here: a start should be quick
+
+        key, statistics = log.topic_partition, self.statistics
+        own = statistics.measured.get(key)
+        filthier = 0
+        for other, part in statistics.measured.items():
+            found = self._get(other)
+            if other == key or own is None or found is None or self.uncleanable.reason(found.log_dir, other):
+                continue
+            is_due = part.is_due(found.config.min_cleanable_dirty_ratio)
+            filthier += is_due and part.dirty_ratio > own.dirty_ratio
+        rounds = statistics.rounds > 0 and statistics.seconds_total > 0 and statistics.bytes_read > 0
+        return CleanerFacts(
+            is_enabled=True,
+            checkpoint=self.checkpoints.get(log.log_dir, key),
+            state=self._states.describe(key),
+            error=self.uncleanable.reason(log.log_dir, key),
+            filthier_logs=filthier,
+            bytes_per_second=statistics.bytes_read / statistics.seconds_total if rounds else None,
+            kept_share=statistics.bytes_kept / statistics.bytes_read if rounds else None,
+        )
 
     @property
     def seconds_since_last_run(self) -> float:

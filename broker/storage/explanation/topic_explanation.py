@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
+from barnabas.broker.storage.cleaning.cleaner_facts import CleanerFacts
+from barnabas.broker.storage.explanation.compaction import explain_compaction
 from barnabas.broker.storage.explanation.retention_facts import check_interval_ms, read_log_facts
 from barnabas.broker.storage.explanation.retention_findings import explain_retention
 from barnabas.broker.storage.log.partition_log import PartitionLog
@@ -15,21 +17,34 @@ from barnabas.config.topic_config import describe_topic
 from barnabas.config.value import ConfigValue
 from barnabas.protocol.messages.topics.explain_topic import ExplainedPartition, ExplainedSegment, SettingValue
 
-SETTINGS: Final = (
+RETENTION_SETTINGS: Final = (
     "cleanup.policy",
     "retention.ms",
     "retention.bytes",
     "segment.ms",
     "segment.bytes",
     "file.delete.delay.ms",
+)
+"""The topic properties that decide when a segment is deleted."""
+
+SETTINGS: Final = (
+    *RETENTION_SETTINGS,
+    "min.cleanable.dirty.ratio",
+    "min.compaction.lag.ms",
+    "max.compaction.lag.ms",
     "flush.messages",
     "flush.ms",
 )
-"""The topic properties that decide."""
+"""Those of an explained topic."""
 
 
-def explain_partitions(logs: Iterable[ReadableLog], config: BrokerConfig, now_ms: int) -> list[ExplainedPartition]:
-    """Explain the retention of open logs. Reads files. Raises OSError, StorageError."""
+def explain_partitions(
+    logs: Iterable[ReadableLog], config: BrokerConfig, cleaner: Callable[[ReadableLog], CleanerFacts], now_ms: int
+) -> list[ExplainedPartition]:
+    """Explain retention and compaction of open logs. Reads files. Raises OSError, StorageError.
+
+    `cleaner` returns what the cleaner knows of a compacted log.
+    """
     found = []
     for log in sorted(logs, key=lambda each: each.topic_partition.partition):
         facts = read_log_facts(log, check_interval_ms(log.config, config))
@@ -62,6 +77,7 @@ def explain_partitions(logs: Iterable[ReadableLog], config: BrokerConfig, now_ms
                 _bytes_from(log, durable, end),
                 facts.check_interval_ms,
                 segments,
+                explain_compaction(log, cleaner(log), now_ms) if log.config.compact else None,
             )
         )
     return found

@@ -46,6 +46,26 @@ class ExplainedSegment(NamedTuple):
     held_by: int | None
 
 
+class ExplainedCompaction(NamedTuple):
+    """The compaction of a log; see docs/explain.md for the fields.
+
+    `missing_bytes`: until the log is due, None if no number is enough. `due_latest_ms`: None for never. `seconds` and
+    `freed_bytes` are estimates by the rounds since the broker's start, None before the first.
+    """
+
+    first_dirty_offset: int
+    first_uncleanable_offset: int
+    clean_bytes: int
+    dirty_bytes: int
+    dirty_ratio: float
+    missing_bytes: int | None
+    due_latest_ms: int | None
+    waits_for: tuple[str, ...]
+    error: str | None
+    seconds: float | None
+    freed_bytes: int | None
+
+
 class ExplainedPartition(NamedTuple):
     """One partition. `check_interval_ms` is None if nothing checks its log.
 
@@ -61,6 +81,7 @@ class ExplainedPartition(NamedTuple):
     unsynced_bytes: int
     check_interval_ms: int | None
     segments: Sequence[ExplainedSegment]
+    compaction: ExplainedCompaction | None = None
 
 
 @dataclass(slots=True)
