@@ -1,8 +1,8 @@
 """Clients that we did not write through switches to a standby with standby.min.acks=1, planned ones and after kill -9.
 
 A client knows the addresses of both brokers, and nothing else about them. Each replaced broker comes back as the
-standby of the other one. Transactions of librdkafka are left out: after a planned switch one of its calls sometimes
-gets no answer within its timeout of 30 s, and why is not known yet.
+standby of the other one. Transactions of librdkafka are left out: their driver needs metadata.recovery.strategy=none
+(see confluent_transactions), and then librdkafka forgets the other address when it has connected to the first one.
 """
 
 from __future__ import annotations
