@@ -8,12 +8,17 @@
 #   make coverage            the same tests with branch coverage, Python twins included: build/coverage/html
 #   make sanitize            the tests of records and appends on kernels built with ASan and UBSan
 #   make test-pythons        the core tests on each installed CPython, 3.11 to 3.14 (VERSIONS="3.13 3.14")
+#   make wheels              a source distribution, and a manylinux wheel for each of them, tried without a compiler: dist/
+#   make torture             the long form of tests/torture: crash states, and faults put into the code (ARGS="--seconds 3600")
+#   make soak                mixed load with faults for two hours, and a checker (ARGS="--seconds 600 --seed 7")
 #   make interop             tests with other software: Apache Kafka, clients in other languages, containers
 #   make demo, make bench    real data end to end; benchmarks beside the machine's limits
 #   make pipeline-demo       the same data through the jobs of `barnabas pipeline` (needs Java 17)
 #   make bench-kafka         Barnabas beside Apache Kafka: librdkafka, recovery, transactions, latency end to end, logins
 #   make compatibility       Kafka's clients, feature by feature: writes docs/compatibility.md
+#   make ecosystem           software that people put on a Kafka cluster, with kills of the broker: writes docs/ecosystem.md
 #   make docs, make lock     write the generated pages; write requirements/*.txt from pyproject.toml (LOCK="--upgrade")
+#   make screenshots         take the pictures of docs/console.md anew (needs Chromium)
 
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
@@ -22,19 +27,22 @@ BIN := $(VENV)/bin
 DEPENDENCIES := $(VENV)/.dependencies
 INSTALLED := $(VENV)/.installed
 BYTECODE := $(VENV)/.bytecode
-FOLDERS := broker clients commands config pipeline protocol transport
+FOLDERS := broker clients commands config console explanation pipeline protocol transport
 SOURCES := $(shell find barnabas $(FOLDERS) -name "*.py")
 KERNELS := $(shell find protocol broker -name "*.pyx" -o -name "*.pxd" -o -name "*.h")
 ARGS ?=
 # One worker per core, at most four. Tests of one file stay together, because they share a broker.
 WORKERS := --numprocesses=auto --maxprocesses=4 --dist=loadfile
+# Other people's programs spend much of their time waiting: one worker more. The longest files come first.
+INTEROP_WORKERS := --numprocesses=$(shell cores=$$(nproc 2>/dev/null || echo 2); echo $$((cores < 3 ? cores + 1 : 4))) \
+	--dist=loadfile --no-loadscope-reorder
 LOCK ?=
 # With a JVM and Maven installed, an interop test that cannot run fails instead of being skipped.
 INTEROP := $(if $(and $(shell command -v java),$(shell command -v mvn)),require,allow-skips)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve test check interop compatibility demo pipeline-demo bench bench-kafka coverage sanitize \
-	test-pythons docs lock clean
+.PHONY: help setup serve test torture soak check interop compatibility ecosystem demo pipeline-demo bench bench-kafka coverage sanitize \
+	test-pythons wheels docs screenshots lock clean
 
 help:
 	@sed -n '/^#/!q;s/^# \{0,1\}//p' Makefile
@@ -66,13 +74,22 @@ serve: $(BYTECODE)
 	$(BIN)/barnabas serve $(ARGS)
 
 test: $(BYTECODE)
-	$(BIN)/python -m pytest -m "not interop" $(WORKERS) $(ARGS)
+	$(BIN)/python -m pytest -m "not interop and not ecosystem" $(WORKERS) $(ARGS)
+
+# The test of the campaign itself comes first: it finds faults that are put into the code.
+torture: $(BYTECODE)
+	BARNABAS_TORTURE=long $(BIN)/python -m pytest --timeout=600 tests/torture
+	$(BIN)/python -m tests.torture $(ARGS)
+	$(BIN)/python -m tests.torture.hostile --frames 200000
+
+soak: $(BYTECODE)
+	$(BIN)/python -m tests.torture.soak $(ARGS)
 
 # The second run disables the compiled kernels, so that their Python twins are covered, too. Not a gate: timing-sensitive
 # tests may fail under a tracer, and the report is written anyway.
 coverage: $(BYTECODE)
 	rm -rf build/coverage && mkdir -p build/coverage
-	-$(BIN)/coverage run -m pytest -m "not interop" --timeout=600 $(WORKERS) $(ARGS)
+	-$(BIN)/coverage run -m pytest -m "not interop and not ecosystem" --timeout=600 $(WORKERS) $(ARGS)
 	-BARNABAS_KERNEL=python $(BIN)/coverage run -m pytest --timeout=600 $(WORKERS) tests/protocol tests/storage
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage html --quiet
@@ -84,8 +101,11 @@ sanitize: $(INSTALLED)
 test-pythons:
 	tools/test-pythons $(ARGS)
 
+wheels:
+	tools/wheels
+
 interop: $(BYTECODE)
-	BARNABAS_INTEROP=$(INTEROP) $(BIN)/python -m pytest -m interop $(WORKERS) $(ARGS)
+	BARNABAS_INTEROP=$(INTEROP) $(BIN)/python -m pytest -m interop $(INTEROP_WORKERS) $(ARGS)
 
 check: $(INSTALLED)
 	$(BIN)/ruff check .
@@ -97,19 +117,29 @@ check: $(INSTALLED)
 	$(BIN)/python -m barnabas.config.document --check
 	$(BIN)/python -m barnabas.broker.metrics.document --check
 	$(BIN)/python -m tools.compatibility --check
+	$(BIN)/python -m tools.ecosystem --check
 
 docs: $(INSTALLED)
 	$(BIN)/python -m barnabas.config.document --write
 	$(BIN)/python -m barnabas.broker.metrics.document --write
 	$(BIN)/python -m tools.compatibility --write
+	$(BIN)/python -m tools.ecosystem --write
 
 compatibility: $(BYTECODE)
 	BARNABAS_INTEROP=$(INTEROP) BARNABAS_COMPATIBILITY_RESULT=docs/compatibility.json $(BIN)/python -m pytest -m interop \
 		$(addprefix tests/interop/compatibility/test_,clients.py kafka_tools.py group_tools.py transaction_tools.py) $(ARGS); \
 		outcome=$$?; $(BIN)/python -m tools.compatibility --write; exit $$outcome
 
+# One worker: the tests build and run other people's software, which wants the machine for itself.
+ecosystem: $(BYTECODE)
+	BARNABAS_ECOSYSTEM_RESULT=docs/ecosystem.json $(BIN)/python -m pytest -m ecosystem $(ARGS); \
+		outcome=$$?; $(BIN)/python -m tools.ecosystem --write; exit $$outcome
+
 demo: $(BYTECODE)
 	$(BIN)/python -m demo $(ARGS)
+
+screenshots: $(BYTECODE)
+	BARNABAS_SCREENSHOTS=1 $(BIN)/python -m pytest --timeout 600 tests/interop/console/test_screenshots.py
 
 pipeline-demo: $(BYTECODE)
 	$(BIN)/python -m demo.pipeline $(ARGS)

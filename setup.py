@@ -10,8 +10,9 @@ from pathlib import Path
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 
+# Through barnabas/, because a source distribution has no folders beside it.
 SOURCES = sorted(
-    Path("barnabas", source) for folder in ("broker", "protocol") for source in Path(folder).rglob("kernels/_*.pyx")
+    source for folder in ("broker", "protocol") for source in Path("barnabas", folder).rglob("kernels/_*.pyx")
 )
 
 extensions = cythonize(
@@ -24,4 +25,4 @@ extensions = cythonize(
 for extension in extensions:
     extension.optional = True  # set here: cythonize creates new Extension objects and drops this attribute
 
-setup(ext_modules=extensions)
+setup(ext_modules=extensions, options={"build_ext": {"parallel": True}})  # a compiler for each core

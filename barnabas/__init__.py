@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         PartitionDescription,
         TopicDescription,
     )
-    from barnabas.clients.config import AdminConfig, ClientConfig, ConsumerConfig, ProducerConfig
+    from barnabas.clients.config import AdminConfig, ClientConfig, ConsumerConfig, ProducerConfig, ShareConsumerConfig
     from barnabas.clients.consumer.consumer import Consumer
     from barnabas.clients.consumer.rebalance_listener import RebalanceListener
     from barnabas.clients.errors import (
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         CommitFailedError,
         CorruptBatchError,
         DeliveryTimeoutError,
+        LockLostError,
         OffsetOutOfRangeError,
         ProducerFencedError,
         ProtocolViolationError,
@@ -49,8 +50,9 @@ if TYPE_CHECKING:
     )
     from barnabas.clients.group_offsets import ConsumerGroupMetadata
     from barnabas.clients.producer.producer import Producer
-    from barnabas.clients.records import ConsumerRecord, RecordMetadata
+    from barnabas.clients.records import ConsumerRecord, RecordMetadata, ShareRecord
     from barnabas.clients.security.settings import SecuritySettings
+    from barnabas.clients.share.share_consumer import ShareConsumer
     from barnabas.protocol.errors import BrokerError, ErrorCode
     from barnabas.protocol.topic_partition import TopicPartition
 
@@ -63,7 +65,13 @@ _MODULES = {
         "PartitionDescription",
         "TopicDescription",
     ),
-    "barnabas.clients.config": ("AdminConfig", "ClientConfig", "ConsumerConfig", "ProducerConfig"),
+    "barnabas.clients.config": (
+        "AdminConfig",
+        "ClientConfig",
+        "ConsumerConfig",
+        "ProducerConfig",
+        "ShareConsumerConfig",
+    ),
     "barnabas.clients.consumer.consumer": ("Consumer",),
     "barnabas.clients.errors": (
         "AuthenticationError",
@@ -76,6 +84,7 @@ _MODULES = {
         "CommitFailedError",
         "CorruptBatchError",
         "DeliveryTimeoutError",
+        "LockLostError",
         "OffsetOutOfRangeError",
         "ProducerFencedError",
         "ProtocolViolationError",
@@ -88,8 +97,9 @@ _MODULES = {
     "barnabas.clients.group_offsets": ("ConsumerGroupMetadata",),
     "barnabas.clients.producer.producer": ("Producer",),
     "barnabas.clients.consumer.rebalance_listener": ("RebalanceListener",),
-    "barnabas.clients.records": ("ConsumerRecord", "RecordMetadata"),
+    "barnabas.clients.records": ("ConsumerRecord", "RecordMetadata", "ShareRecord"),
     "barnabas.clients.security.settings": ("SecuritySettings",),
+    "barnabas.clients.share.share_consumer": ("ShareConsumer",),
     "barnabas.protocol.errors": ("BrokerError", "ErrorCode"),
     "barnabas.protocol.topic_partition": ("TopicPartition",),
 }
@@ -104,6 +114,9 @@ __all__ = [  # noqa: RUF022 - by purpose
     "ConsumerGroupMetadata",
     "ConsumerRecord",
     "RebalanceListener",
+    "ShareConsumer",
+    "ShareConsumerConfig",
+    "ShareRecord",
     "Admin",
     "AdminConfig",
     "ClusterDescription",
@@ -126,6 +139,7 @@ __all__ = [  # noqa: RUF022 - by purpose
     "CommitFailedError",
     "CorruptBatchError",
     "DeliveryTimeoutError",
+    "LockLostError",
     "OffsetOutOfRangeError",
     "ProducerFencedError",
     "ProtocolViolationError",

@@ -1,11 +1,15 @@
 """Mirrors: throughput and CPU of a catch-up, and the delay of records, beside MirrorMaker 2.
 
     python -m benchmarks.mirrors [--kafka-jars DIR --mirror-maker-jars DIR]
+    python -m benchmarks.mirrors --lines beside --gigabytes 12 --seconds 60
 
     catch-up            a topic of --gigabytes in records of --value-bytes is copied; MB/s, and CPU seconds per GB at
                         the source and at the copying side, from the first copied record to the last
     N records/s         records of 100 bytes arrive at the source by the clock; the delay is from the moment at which a
                         batch is due there to its arrival at a consumer of the copy, so it includes the produce request
+    produces beside ... a client of the copying broker produces records of 100 bytes to another topic, one after the
+                        other, for --seconds or until the catch-up ends: beside nothing, beside a catch-up, and beside
+                        one that is limited to --limit-mb a second. Each has a new broker. Not for MirrorMaker 2
 
 The source is a Barnabas. A mirror copies into a second Barnabas. MirrorMaker 2 runs as a process of its own with one
 task and Kafka's defaults, and copies into Apache Kafka; its CPU and that of the broker are added up. MirrorMaker 2
@@ -43,13 +47,18 @@ from benchmarks.runs.result_files import write_result
 from benchmarks.runs.side_by_side import Columns, Samples, render_samples, say, say_columns, side_by_side_options
 
 TOPIC = "mirrored"
+LOCAL_TOPIC = "local"
 RATES = (1_000, 50_000)
 VALUE_BYTES = 100
 TICK_SECONDS = 0.001
 COPY_SECONDS_MAX = 900.0
+CATCH_UP = "catch-up"
 
 _FETCH, _FETCH_VERSION = 1, 4
 _MAX_BYTES = 8 << 20
+_WARM_REQUESTS = 1_000
+_LOOK_SECONDS = 0.25
+"""Between two looks at the end of the copy."""
 _WAIT_MS = 500
 _FILL_BATCH_BYTES = 1_000_000
 _BATCH_HEADER = struct.Struct(">qi")
@@ -60,6 +69,9 @@ COLUMNS = (
     ("source CPU s/GB", "source_cpu_s_per_gb", 1.0, "{:.2f}"),
     ("copy CPU s/GB", "copy_cpu_s_per_gb", 1.0, "{:.2f}"),
     ("records/s", "records_per_s", 1.0, "{:,.0f}"),
+    ("produce p50, ms", "produce_p50_ms", 1.0, "{:.2f}"),
+    ("produce p99, ms", "produce_p99_ms", 1.0, "{:.2f}"),
+    ("produce max, ms", "produce_max_ms", 1.0, "{:.1f}"),
     ("delay p50, ms", "p50_ms", 1.0, "{:.1f}"),
     ("delay p99, ms", "p99_ms", 1.0, "{:.1f}"),
     ("source CPU, %", "source_busy", 100.0, "{:.0f}"),
@@ -110,6 +122,9 @@ def _options() -> argparse.Namespace:
         "--value-bytes", type=int, default=1_000, metavar="N", help="size of the catch-up's records (default 1000)"
     )
     parser.add_argument(
+        "--limit-mb", type=float, default=20.0, metavar="N", help="limit of the limited catch-up, MB/s (default 20)"
+    )
+    parser.add_argument(
         "--mirror-maker-jars", type=Path, metavar="DIR", help="measure MirrorMaker 2 too, with --kafka-jars"
     )
     return parser.parse_args()
@@ -128,8 +143,9 @@ class Way(Protocol):
 class BarnabasMirror:
     """A mirror in a second Barnabas."""
 
-    def __init__(self, settings: list[str]) -> None:
+    def __init__(self, settings: list[str], bytes_per_second: int | None = None) -> None:
         self.target: System = Barnabas(settings, KafkaDialect())
+        self._bytes_per_second = bytes_per_second
 
     @contextmanager
     def copying(self, source: Running, target: Running, directory: Path) -> Iterator[Copying]:
@@ -137,7 +153,12 @@ class BarnabasMirror:
 
         async def create() -> None:
             async with Admin(AdminConfig(bootstrap=f"{target.host}:{target.port}")) as admin:
-                await admin.mirrors.create("bench", bootstrap=[f"{source.host}:{source.port}"], topics=[TOPIC])
+                await admin.mirrors.create(
+                    "bench",
+                    bootstrap=[f"{source.host}:{source.port}"],
+                    topics=[TOPIC],
+                    max_bytes_per_second=self._bytes_per_second,
+                )
 
         asyncio.run(create())
         yield Copying(source, target, (target.pid,))
@@ -191,20 +212,48 @@ class MirrorMaker:
 def _measure(way: Way, options: argparse.Namespace, directory: Path) -> dict[str, Columns]:
     """Measure all lines of one round: the catch-up first, which warms the delays up."""
     found: dict[str, Columns] = {}
-    source_place, target_place = directory / "source", directory / "target"
-    for each in (source_place, target_place):
-        each.mkdir(parents=True)
+    beside = {line: each for line, each in _beside(way, options).items() if options.lines in line}
+    rates = {f"{rate:,} records/s": rate for rate in RATES if options.lines in f"{rate:,} records/s"}
+    source_place = directory / "source"
+    source_place.mkdir(parents=True)
     with ExitStack() as stack:
         source = stack.enter_context(Barnabas(options.set, KafkaDialect()).start(source_place))
-        target = stack.enter_context(way.target.start(target_place))
         connection = stack.enter_context(source.connect())
         topic = create_topic(connection, TOPIC, 1)
         size = _fill(connection, topic, options.gigabytes, options.value_bytes)
-        copying = stack.enter_context(way.copying(source, target, directory))
-        found["catch-up"] = _catch_up(copying, size, end_offsets(connection, TOPIC, 1)[0])
-        for rate in RATES:
-            found[f"{rate:,} records/s"] = _delay(copying, topic, rate, options.seconds)
+        (end,) = end_offsets(connection, TOPIC, 1)
+        if rates or options.lines in CATCH_UP:
+            with _target(way, directory / "target") as target, way.copying(source, target, directory) as copying:
+                found[CATCH_UP] = _catch_up(copying, size, end)
+                for line, rate in rates.items():
+                    found[line] = _delay(copying, topic, rate, options.seconds)
+        for line, each in beside.items():
+            with _target(way, directory / "beside") as target:
+                with ExitStack() if each is None else each.copying(source, target, directory):
+                    found[line] = _produce(target, options.seconds, None if each is None else end, size)
     return found
+
+
+@contextmanager
+def _target(way: Way, directory: Path) -> Iterator[Running]:
+    """Start the broker that is copied into; remove what it has in the end, for the room."""
+    directory.mkdir()
+    try:
+        with way.target.start(directory) as target:
+            yield target
+    finally:
+        shutil.rmtree(directory)
+
+
+def _beside(way: Way, options: argparse.Namespace) -> dict[str, Way | None]:
+    """Return what produces are measured beside, by line; None for nothing."""
+    if not isinstance(way, BarnabasMirror):
+        return {}
+    return {
+        "produces beside nothing": None,
+        "produces beside a catch-up": way,
+        f"produces beside {options.limit_mb:g} MB/s": BarnabasMirror(options.set, int(options.limit_mb * 1e6)),
+    }
 
 
 def _fill(connection: socket.socket, topic: Topic, gigabytes: float, value_bytes: int) -> int:
@@ -213,8 +262,7 @@ def _fill(connection: socket.socket, topic: Topic, gigabytes: float, value_bytes
     frame = produce_frame(topic, [0], batch)
     count = max(1, round(gigabytes * 1e9 / len(batch)))
     for _ in range(count):
-        connection.sendall(frame)
-        receive_exactly(connection, int.from_bytes(receive_exactly(connection, 4), "big"))
+        _request(connection, frame)
     return count * len(batch)
 
 
@@ -231,6 +279,42 @@ def _catch_up(copying: Copying, size: int, end: int) -> Columns:
         "source_cpu_s_per_gb": (source_after - source) / max(copied, 1) * 1e9,
         "copy_cpu_s_per_gb": (copy_after - copy) / max(copied, 1) * 1e9,
     }
+
+
+def _produce(target: Running, seconds: float, end: int | None, size: int) -> Columns:
+    """Produce single records for that long, or until the copy has `end`; None: nothing is copied."""
+    with target.connect() as producing, target.connect() as asking:
+        frame = produce_frame(create_topic(producing, LOCAL_TOPIC, 1), [0], build_batch(1, VALUE_BYTES).data)
+        for _ in range(_WARM_REQUESTS):
+            _request(producing, frame)
+        copied = first = 0 if end is None else _await_end(target, 1)
+        begun = looked = time.monotonic()
+        found: list[float] = []
+        while looked < begun + seconds and (end is None or copied < end):
+            while (now := time.monotonic()) < looked + _LOOK_SECONDS:
+                _request(producing, frame)
+                found.append(time.monotonic() - now)
+            looked = now
+            if end is not None:
+                (copied,) = end_offsets(asking, TOPIC, 1)
+        spent = time.monotonic() - begun
+        (stored,) = end_offsets(asking, LOCAL_TOPIC, 1)
+    if stored != len(found) + _WARM_REQUESTS:
+        raise RuntimeError(f"{len(found) + _WARM_REQUESTS} records were produced, and {stored} are stored")
+    cuts = quantiles(found, n=100)
+    columns = {
+        "produce_p50_ms": cuts[49] * 1000,
+        "produce_p99_ms": cuts[98] * 1000,
+        "produce_max_ms": max(found) * 1000,
+    }
+    if end is not None:
+        columns["mb_per_s"] = size * (copied - first) / end / 1e6 / spent
+    return columns
+
+
+def _request(connection: socket.socket, frame: bytes) -> None:
+    connection.sendall(frame)
+    receive_exactly(connection, int.from_bytes(receive_exactly(connection, 4), "big"))
 
 
 def _await_end(target: Running, end: int) -> int:
@@ -281,8 +365,7 @@ def _produce_by_the_clock(connection: socket.socket, frame: bytes, begun: float,
         pause = begun + index * interval - time.monotonic()
         if pause > 0:
             time.sleep(pause)
-        connection.sendall(frame)
-        receive_exactly(connection, int.from_bytes(receive_exactly(connection, 4), "big"))
+        _request(connection, frame)
 
 
 def _consume(connection: socket.socket, start: int, due: list[float], per_batch: int) -> list[float]:

@@ -1,4 +1,4 @@
-"""Produces with acks=all that wait for a second machine: a standby with standby.min.acks=1, beside Kafka's replicas.
+"""Produces that wait for a second machine or for the disk: a standby with standby.min.acks=1, beside Kafka's replicas.
 
     python -m benchmarks.standby [--kafka-jars DIR]
 
@@ -6,6 +6,8 @@
     standby follows          a standby copies, and no answer waits for it
     standby.min.acks=1       each answer waits for the standby
     flush.messages=1         each answer waits for the broker's own disk
+    flush.acks.all=true      the same, since the producer asks for acks=all
+    the same, acks=1         such a topic with acks=1, which waits for no disk
     two replicas             Apache Kafka: two brokers, min.insync.replicas=2
 
 Each connection has one request in flight, of one record of --value-bytes. The clients run in one Python process, which
@@ -53,7 +55,15 @@ COLUMNS = (
 class Alone:
     """Barnabas with a topic's configs."""
 
-    def __init__(self, settings: Sequence[str], configs: Mapping[str, str] = {}, *, has_standby: bool = False) -> None:
+    def __init__(
+        self,
+        settings: Sequence[str],
+        configs: Mapping[str, str] = {},
+        *,
+        has_standby: bool = False,
+        acks: int = ACKS_ALL,
+    ) -> None:
+        self.acks = acks
         self._system = Barnabas(list(settings), KafkaDialect())
         self._settings = settings
         self._configs = configs
@@ -86,6 +96,8 @@ class Alone:
 
 class TwoKafkas:
     """Apache Kafka with two brokers, of which the first is the controller and the leader."""
+
+    acks = ACKS_ALL
 
     def __init__(self, jars: Path) -> None:
         shared = ("offsets.topic.replication.factor=2",)
@@ -155,6 +167,8 @@ def main() -> int:
             "standby follows": Alone(options.set, has_standby=True),
             "standby.min.acks=1": Alone(required, has_standby=True),
             "flush.messages=1": Alone(options.set, {"flush.messages": "1"}),
+            "flush.acks.all=true": Alone(options.set, {"flush.acks.all": "true"}),
+            "flush.acks.all=true, acks=1": Alone(options.set, {"flush.acks.all": "true"}, acks=1),
         }
     if options.kafka_jars is not None:
         ways["Apache Kafka: two replicas"] = TwoKafkas(options.kafka_jars)
@@ -166,12 +180,12 @@ def main() -> int:
                 if not lines:
                     continue
                 say(f"round {number + 1} of {options.rounds}: {name}")
-                directory = home / f"{number}-{name.replace(' ', '-').replace(':', '')}"
+                directory = home / f"{number}-{name.replace(' ', '-').replace(':', '').replace(',', '')}"
                 directory.mkdir()
                 warm = options.warm if isinstance(way, TwoKafkas) else 1.0
                 with way.running(directory) as (broker, topic, pids):
                     for line, count in lines.items():
-                        frame = produce_frame(topic, [0], build_batch(1, options.value_bytes).data, acks=ACKS_ALL)
+                        frame = produce_frame(topic, [0], build_batch(1, options.value_bytes).data, acks=way.acks)
                         produce(broker, frame, count, min(warm, options.warm), pids)
                         columns = produce(broker, frame, count, options.seconds, pids)
                         say_columns(line, columns)

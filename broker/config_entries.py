@@ -7,19 +7,23 @@ from typing import Final
 
 from barnabas.config import (
     BROKER_PROPERTIES,
-    TOPIC_PROPERTIES,
     BrokerConfig,
     ConfigSource,
     ConfigValue,
     Property,
     describe_topic,
 )
+from barnabas.config.client_metrics_configs import CLIENT_METRICS_CONFIGS
 from barnabas.config.group_configs import GROUP_CONFIGS, describe_group, group_synonyms
 from barnabas.config.synonyms import Synonym, broker_synonyms, topic_synonyms
+from barnabas.config.unserved_configs import UnservedConfig, describe_unserved_broker, describe_unserved_topic
 from barnabas.protocol.messages.cluster.configs import ConfigEntry, ConfigSynonym
 
 UNKNOWN_TYPE: Final = "unknown"
-"""Type of a stored topic or group property of Kafka without effect here, and of a mirror's definition."""
+"""Type of a stored property that Kafka 4.3 does not define, of a group's without effect here, and of a mirror."""
+
+LOGGER_SOURCE: Final = "DYNAMIC_BROKER_LOGGER_CONFIG"
+"""Source of the level of a logger, which is no layer of a property."""
 
 _INTERNAL: Final = "internal.segment.bytes"
 
@@ -34,10 +38,10 @@ def topic_entries(
             continue
         synonyms = topic_synonyms(config, known, value) if with_synonyms else []
         entries.append(_entry(known, value, synonyms, read_only=False, with_docs=with_docs))
-    for name, text in overrides.items():
-        if name not in TOPIC_PROPERTIES:
-            entries.append(_of_unknown_type(name, text, ConfigSource.DYNAMIC_TOPIC_CONFIG, with_synonyms))
-    return entries
+    return entries + [
+        _unserved_entry(each, read_only=False, with_synonyms=with_synonyms, with_docs=with_docs)
+        for each in describe_unserved_topic(config, overrides)
+    ]
 
 
 def group_entries(
@@ -77,6 +81,42 @@ def broker_entries(
     ]
 
 
+def unserved_broker_entries(
+    config: BrokerConfig, *, with_synonyms: bool = False, with_docs: bool = True
+) -> list[ConfigEntry]:
+    """Describe a broker's properties without effect here. Those of unknown type may be secrets, and have no value."""
+    return [
+        _unserved_entry(
+            each,
+            read_only=each.known is None or not each.known.is_dynamic,
+            with_synonyms=with_synonyms,
+            with_docs=with_docs,
+            is_secret=each.known is None or each.known.is_sensitive,
+        )
+        for each in describe_unserved_broker(config)
+    ]
+
+
+def client_metrics_entries(
+    overrides: Mapping[str, str], *, with_synonyms: bool = False, with_docs: bool = True
+) -> list[ConfigEntry]:
+    """Describe a subscription of client metrics, which need not exist."""
+    entries = []
+    for known in CLIENT_METRICS_CONFIGS.values():
+        text = overrides.get(known.name)
+        value = ConfigValue(known.default, known.show(known.default), ConfigSource.DEFAULT_CONFIG, "default")
+        if text is not None:
+            value = ConfigValue(text, text, ConfigSource.CLIENT_METRICS_CONFIG, "the subscription's config")
+        synonyms = [Synonym(known.name, value)] if with_synonyms and text is not None else []
+        entries.append(_entry(known, value, synonyms, read_only=False, with_docs=with_docs))
+    return entries
+
+
+def logger_entries(levels: Mapping[str, str]) -> list[ConfigEntry]:
+    """Describe the levels of loggers, by name."""
+    return [ConfigEntry(name, level, LOGGER_SOURCE, UNKNOWN_TYPE, "") for name, level in levels.items()]
+
+
 def mirror_entries(definitions: Mapping[str, str], *, with_synonyms: bool = False) -> list[ConfigEntry]:
     """Describe stored definitions of mirrors, by the names of their configs."""
     source = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
@@ -96,6 +136,24 @@ def _entry(
         is_default=value.is_default,
         sensitive=known.is_sensitive,
         synonyms=[ConfigSynonym(each.name, each.value.text, each.value.source.name) for each in synonyms],
+    )
+
+
+def _unserved_entry(
+    described: UnservedConfig, *, read_only: bool, with_synonyms: bool, with_docs: bool, is_secret: bool = False
+) -> ConfigEntry:
+    known, value = described.known, described.value
+    layers = described.layers if with_synonyms else []
+    return ConfigEntry(
+        name=described.name,
+        value=value.text,
+        source=value.source.name,
+        type=UNKNOWN_TYPE if known is None else known.type.value,
+        doc=known.doc if with_docs and known is not None else "",
+        read_only=read_only,
+        is_default=value.is_default,
+        sensitive=is_secret,
+        synonyms=[ConfigSynonym(each.name, each.value.text, each.value.source.name) for each in layers],
     )
 
 

@@ -1,8 +1,8 @@
-"""The group and the transaction coordinator, which are created at their first use.
+"""The coordinators of groups, transactions and share partitions, which are created at their first use.
 
-A start creates them only if their topic exists (`__consumer_offsets`, `__transaction_state`), because it has to load
-it, or if a partition has an open transaction, because nothing may be there to end it. Otherwise a start would wait
-25 ms for their 50 modules, which `broker.warm_up` imports once the broker serves.
+A start creates one only if its topic exists (`__consumer_offsets`, `__transaction_state`, `__share_group_state`),
+because it has to load it, or if a partition has an open transaction, because nothing may be there to end it. Otherwise
+a start would wait 25 ms for their 50 modules, which `broker.warm_up` imports once the broker serves.
 """
 
 from __future__ import annotations
@@ -21,14 +21,17 @@ if TYPE_CHECKING:
     from barnabas.broker.network.deferred import Deferred
     from barnabas.broker.probes import BrokerProbes
     from barnabas.broker.producer_ids import ProducerIds
+    from barnabas.broker.share.coordinator import ShareCoordinator
+    from barnabas.broker.share.partitions import SharePartitions
     from barnabas.broker.transactions.coordinator import TransactionCoordinator
 
 _OFFSETS_TOPIC: Final = "__consumer_offsets"
 _TRANSACTION_TOPIC: Final = "__transaction_state"
+_SHARE_STATE_TOPIC: Final = "__share_group_state"
 
 
 class Coordinators:
-    """Owns both, and starts and stops what was created. Event loop only."""
+    """Owns them, and starts and stops what was created. Event loop only."""
 
     def __init__(
         self,
@@ -47,6 +50,8 @@ class Coordinators:
         self._probes = probes
         self._groups: GroupCoordinator | None = None
         self._transactions: TransactionCoordinator | None = None
+        self._share: ShareCoordinator | None = None
+        self._share_partitions: SharePartitions | None = None
         self._started = False
         self._refusing = False
         self._stopped = False
@@ -63,7 +68,12 @@ class Coordinators:
             from barnabas.broker.groups.coordinator import GroupCoordinator
 
             parts = self._parts
-            groups = self._groups = GroupCoordinator(parts, blocking_io=self._blocking_io, probe=self._probes.groups)
+            groups = self._groups = GroupCoordinator(
+                parts,
+                blocking_io=self._blocking_io,
+                probe=self._probes.groups,
+                share_coordinator=lambda: self.share,
+            )
             if parts.config.static.get_bool("metrics.group.lag.enable"):
                 self._state.committed_offsets = groups.offsets.committed
             if self._refusing:
@@ -96,6 +106,28 @@ class Coordinators:
                 transactions.start()
         return self._transactions
 
+    @property
+    def share(self) -> ShareCoordinator:
+        """The coordinator of share partitions' states."""
+        if self._share is None:
+            from barnabas.broker.share.coordinator import ShareCoordinator
+
+            share = self._share = ShareCoordinator(self._parts, blocking_io=self._blocking_io)
+            if self._started and not self._stopped:
+                share.start()
+        return self._share
+
+    @property
+    def share_partitions(self) -> SharePartitions:
+        """The share partitions that members of share groups fetch from."""
+        if self._share_partitions is None:
+            from barnabas.broker.share.partitions import SharePartitions
+
+            self._share_partitions = SharePartitions(self._parts, self.share, self._probes.share)
+            self._share_partitions.is_stopping = self._refusing
+            self._state.share_partitions = self._share_partitions
+        return self._share_partitions
+
     def admit(
         self,
         transactional_id: str,
@@ -116,22 +148,30 @@ class Coordinators:
             _ = self.transactions
         if _OFFSETS_TOPIC in topics or parts.config.static.get_bool("metrics.group.lag.enable"):
             _ = self.groups
+        if _SHARE_STATE_TOPIC in topics:
+            _ = self.share
         self._started = True
         if self._groups is not None:
             self._groups.start()
         if self._transactions is not None:
             self._transactions.start()
+        if self._share is not None:
+            self._share.start()
 
     def refuse_members(self) -> None:
-        """Answer NOT_COORDINATOR to waiting and to later members of groups."""
+        """Answer NOT_COORDINATOR to waiting and to later members of groups, and the waiting fetches of share groups."""
         self._refusing = True
         if self._groups is not None:
             self._groups.refuse_members()
+        if self._share_partitions is not None:
+            self._share_partitions.stop()
 
     async def stop(self) -> None:
-        """End the background tasks of both."""
+        """End their background tasks."""
         self._stopped = True
         if self._transactions is not None:
             await self._transactions.stop()
         if self._groups is not None:
             await self._groups.stop()
+        if self._share is not None:
+            await self._share.stop()

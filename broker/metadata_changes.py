@@ -19,7 +19,9 @@ creation, not for the name.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+import logging
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -50,6 +52,8 @@ if TYPE_CHECKING:
         TopicsResponse,
     )
     from barnabas.protocol.metadata.records import MetadataRecord
+
+logger = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
 T = TypeVar("T")
@@ -268,19 +272,43 @@ class MetadataChanges:
             plan = await self._blocking(make_plan, before)
             if not commit or not plan.records:
                 return plan.results, None
-            try:
-                after = await self._blocking(self._committer.commit, plan.records)
-            except BrokerError:
-                if self._committer.failure is not None:
-                    self._on_store_failed()
-                raise
-            failed = await self._applier.apply(before, after, self._blocking, later=later)
+            after, failed = await _to_the_end(self._commit_and_apply(before, plan, later))
             if failed:
                 _set_failures(plan.results, failed)
             return plan.results, after.end_offset
 
+    async def _commit_and_apply(
+        self, before: MetadataImage, plan: Plan[Any], later: str | None
+    ) -> tuple[MetadataImage, Mapping[str, BrokerError]]:
+        try:
+            after = await self._blocking(self._committer.commit, plan.records)
+        except BrokerError:
+            if self._committer.failure is not None:
+                self._on_store_failed()
+            raise
+        return after, await self._applier.apply(before, after, self._blocking, later=later)
+
     async def _blocking(self, work: Callable[..., T], *arguments: Any) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
+
+
+async def _to_the_end(work: Coroutine[Any, Any, T]) -> T:
+    """Wait for `work` even if the caller is cancelled meanwhile: a committed change that is not applied stays so."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        while not task.done():
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait([task])
+        if not task.cancelled() and (error := task.exception()) is not None:
+            is_expected = isinstance(error, BrokerError)
+            logger.error(
+                "a change of the metadata has failed, and nobody waits for its answer any more: %s",
+                error,
+                exc_info=None if is_expected else error,
+            )
+        raise
 
 
 def _set_failures(results: Sequence[object], failed: Mapping[str, BrokerError]) -> None:

@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from barnabas.broker.authorization.authorizer import Authorizer
+    from barnabas.broker.client_metrics.manager import ClientMetrics
     from barnabas.broker.handlers.data.fetch import FetchHandler
     from barnabas.broker.metadata.view import MetadataView
     from barnabas.broker.metadata_changes import Committer
@@ -115,13 +116,22 @@ class _Services(NamedTuple):
 class Node:
     """One broker, which is started and stopped once."""
 
-    def __init__(self, config: BrokerConfig, loop: asyncio.AbstractEventLoop, clock: Clock) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        loop: asyncio.AbstractEventLoop,
+        clock: Clock,
+        loaded: LogManager | None = None,
+    ) -> None:
+        """`loaded`: the logs of a standby that takes over in this process, which the node serves and closes."""
         self._config = config
+        self._loaded = loaded
         self._loop = loop
         self._clock = clock
         self._probes = BrokerProbes()
         self._probes.start.began_ms = clock.wall_ms()
         self._state = BrokerState()
+        self._state.log_manager = loaded
         self._partitions = PartitionRegistry()
         self._blocking_io = ThreadPoolExecutor(BLOCKING_IO_THREADS, "blocking-io")
         self._flush_waits = FlushWaits(loop)
@@ -255,14 +265,24 @@ class Node:
                 read_only.load_logs(live.log_config, metadata.is_stray)
                 storage = _Storage(read_only, metadata, None, RefusingCommitter(), live, None)
             else:
-                manager = LogManager(config, clock=clock, on_directory_failed=self._directory_failed)
-                self._open_directories(manager)
+                loaded = self._loaded
+                if loaded is None:
+                    manager = LogManager(config, clock=clock, on_directory_failed=self._directory_failed)
+                    self._open_directories(manager)
+                else:
+                    manager = loaded
+                    manager.on_directory_failed = self._directory_failed
+                    if config.metadata_log_dir not in manager.live_directories:  # it failed while nobody was told
+                        raise StartupError(f"the log directory {config.metadata_log_dir} has failed: see the log above")
                 takes_over = (config.metadata_log_dir / STANDBY_FILE).exists() and self._takes_over()
                 store = open_metadata(config, manager, clock, takes_over=takes_over)
                 if takes_over:
                     self._end_takeover()
                 live = LiveConfig(config, store.node_id, store.image)
-                manager.load_logs(live.log_config, store.is_stray, store.assign)
+                if loaded is None:
+                    manager.load_logs(live.log_config, store.is_stray, store.assign)
+                else:
+                    manager.change_owner(live.log_config, store.assign)
                 store.reconcile(manager)
                 # A standby that takes over serves all that it has: nobody else has more.
                 waits = _requires_standby(live) and not takes_over
@@ -358,7 +378,8 @@ class Node:
                 blocking_io=self._blocking_io,
                 clock=self._clock,
                 mirrors=mirrors,
-                active_side=lambda: self._active_side(storage),
+                active_side=lambda: self._active_side(storage, mirrors),
+                make_client_metrics=lambda: self._client_metrics(metadata),
             )
         )
         handlers, frames = apis.handlers, apis.frames
@@ -396,13 +417,23 @@ class Node:
 
         return token_lifetimes(self._config, self._clock.wall_ms)
 
-    def _active_side(self, storage: _Storage) -> ActiveSide | None:
+    def _client_metrics(self, metadata: MetadataView) -> ClientMetrics:
+        found = self._state.client_metrics
+        if found is None:
+            from barnabas.broker.client_metrics.manager import ClientMetrics  # here: most brokers have none
+
+            found = self._state.client_metrics = ClientMetrics(
+                lambda: metadata.image.configs, self._clock.monotonic, self._config.get_int("telemetry.max.bytes")
+            )
+        return found
+
+    def _active_side(self, storage: _Storage, mirrors: BrokerMirrors) -> ActiveSide | None:
         if storage.store is None:
             return None
         from barnabas.broker.standby.active_side import ActiveSide  # here: most brokers have no standby
 
         directory = self._config.metadata_log_dir
-        return ActiveSide(storage.store, self._partitions, directory, self._blocking_io, self.retired.set)
+        return ActiveSide(storage.store, self._partitions, directory, self._blocking_io, mirrors, self.retired.set)
 
     def _accept(self, services: _Services) -> None:
         """Start the background tasks, then accept clients."""

@@ -228,21 +228,29 @@ class LoopStallProbe:
 
 
 class GroupProbe:
-    """Consumer groups: number in each state (by Kafka's name), and number of completed rebalances."""
+    """Groups: number in each state (by Kafka's name), and number of completed rebalances.
 
-    __slots__ = ("completed_rebalances", "states")
+    share_states       of the groups those of the share protocol, by state
+    share_rebalances   assignment epochs that share groups began
+    """
+
+    __slots__ = ("completed_rebalances", "share_rebalances", "share_states", "states")
 
     def __init__(self) -> None:
         self.states: dict[str, int] = {}
         self.completed_rebalances = 0
+        self.share_states: dict[str, int] = {}
+        self.share_rebalances = 0
 
-    def entered(self, state: str) -> None:
+    def entered(self, state: str, *, is_share: bool) -> None:
         """Count a group that entered `state`."""
-        self.states[state] = self.states.get(state, 0) + 1
+        for states in (self.states, self.share_states) if is_share else (self.states,):
+            states[state] = states.get(state, 0) + 1
 
-    def left(self, state: str) -> None:
+    def left(self, state: str, *, is_share: bool) -> None:
         """Count a group that left `state`."""
-        self.states[state] -= 1
+        for states in (self.states, self.share_states) if is_share else (self.states,):
+            states[state] -= 1
 
 
 class FetchSessionProbe:
@@ -284,6 +292,19 @@ class StartProbe:
         self.ready_ms = 0
 
 
+class ShareProbe:
+    """Records of share groups: counts of deliveries and of what became of them."""
+
+    __slots__ = ("acknowledged", "acquired", "archived", "lock_timeouts", "released")
+
+    def __init__(self) -> None:
+        self.acquired = 0
+        self.acknowledged = 0
+        self.released = 0
+        self.archived = 0
+        self.lock_timeouts = 0
+
+
 class BrokerProbes:
     """All counters of one broker. One per broker, never one per process: a process may run several brokers."""
 
@@ -297,6 +318,7 @@ class BrokerProbes:
         "loop_lag",
         "loop_stalls",
         "quotas",
+        "share",
         "start",
         "tls",
         "topics",
@@ -311,6 +333,7 @@ class BrokerProbes:
         self.groups = GroupProbe()
         self.transactions = TransactionProbe()
         self.quotas = QuotaProbe()
+        self.share = ShareProbe()
         self.loop_lag = LoopLagProbe()
         self.loop_stalls = LoopStallProbe()
         self.tls = TlsProbe()

@@ -1,4 +1,4 @@
-"""Configuration of producer, consumer and admin: frozen values, checked when they are created.
+"""Configuration of producer, consumers and admin: frozen values, checked when they are created.
 
 Names and defaults are those of Kafka's clients if they have the setting (its Kafka name is in the field's comment);
 the comment explains where a default differs. Times are milliseconds, sizes bytes.
@@ -19,12 +19,17 @@ OFFSET_RESETS = ("earliest", "latest", "error")
 COOPERATIVE_STICKY = "cooperative-sticky"
 ASSIGNOR_NAMES = ("range", "roundrobin", COOPERATIVE_STICKY)
 ISOLATIONS = ("read_uncommitted", "read_committed")
+IMPLICIT = "implicit"
+EXPLICIT = "explicit"
+ACKNOWLEDGEMENTS = (IMPLICIT, EXPLICIT)
+RECORD_LIMIT = "record_limit"
+ACQUIRE_MODES = ("batch_optimized", RECORD_LIMIT)
 _MAX_INT32 = (1 << 31) - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientConfig:
-    """Settings of producer, consumer and admin alike."""
+    """Settings of producer, consumers and admin alike."""
 
     bootstrap: str = "127.0.0.1:9092"  # bootstrap.servers: "h1:p1,h2:p2"; one that answers is enough
     client_id: str = "barnabas"  # client.id: in the broker's log lines and metrics
@@ -206,6 +211,42 @@ class ConsumerConfig(ClientConfig):
     def keeps_partitions(self) -> bool:
         """Whether rebalances are cooperative: only if every assignor is, since the group may agree on any."""
         return self.assignors == (COOPERATIVE_STICKY,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareConsumerConfig(ClientConfig):
+    """Settings of the share consumer. Where a group begins, and how long its locks last, are configs of the group."""
+
+    group: str  # group.id
+    acknowledgement: str = "implicit"  # share.acknowledgement.mode: implicit accepts what the reader has moved past
+    acquire_mode: str = "batch_optimized"  # share.acquire.mode: record_limit acquires at most max_poll_records
+    check_crcs: bool = True  # check.crcs
+    min_bytes: int = 1  # fetch.min.bytes
+    max_wait_ms: int = 500  # fetch.max.wait.ms: also how long an acknowledgement may wait for a fetch in flight
+    max_bytes: int = 16 * MIB  # fetch.max.bytes (50 MiB in Kafka): of one response, unless its first batch is larger
+    max_poll_records: int = 500  # max.poll.records: of one fetch, and the default of poll()
+    max_batch_bytes: int = 128 * MIB  # of one decompressed batch; a larger one is treated as corrupt
+
+    def __post_init__(self) -> None:
+        ClientConfig.__post_init__(self)
+        if not (_is_text(self.group) and self.group):
+            raise ClientConfigError(f"group must be a name, not {self.group!r}")
+        _one_of("acknowledgement", self.acknowledgement, ACKNOWLEDGEMENTS)
+        _one_of("acquire_mode", self.acquire_mode, ACQUIRE_MODES)
+        if not _is_bool(self.check_crcs):
+            raise ClientConfigError(f"check_crcs must be True or False, not {self.check_crcs!r}")
+        _whole(self, 0, "min_bytes", "max_wait_ms")
+        _whole(self, 1, "max_bytes", "max_poll_records", "max_batch_bytes")
+        if self.max_bytes > self.max_frame_bytes:
+            raise ClientConfigError(
+                f"max_bytes={self.max_bytes} cannot be above max_frame_bytes={self.max_frame_bytes}: "
+                "the answers would be refused"
+            )
+
+    @property
+    def is_implicit(self) -> bool:
+        """Whether reads accept the records handed out before them."""
+        return self.acknowledgement == IMPLICIT
 
 
 def _whole(config: ClientConfig, low: int, *names: str) -> None:

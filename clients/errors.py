@@ -5,12 +5,14 @@ ClientError
   BrokerConnectionError   no connection, or a lost one (also a ConnectionError); names host:port and what to check
     ProtocolViolationError  the peer does not speak the native dialect; the connection is closed
   AuthenticationError     TLS or SASL failed: untrusted certificate, wrong password; not retried
+  FailbackError           a former source that cannot follow
   BrokerTimeoutError      no answer in time (also a TimeoutError)
   RefusedError            an error code of the broker, with message, topic and partition (also a BrokerError)
     UnknownTopicError       a topic or partition that does not exist
     OffsetOutOfRangeError   an offset outside the log, with the log's range
     PreparedTransactionLostError  a prepared transaction that cannot be committed any more
     CommitFailedError       a commit by a consumer that is no longer a member of its group
+    LockLostError           an acknowledgement of a record that the share consumer does not have any more
     ProducerFencedError     a transactional producer that was replaced, or whose transaction took too long
     RecordTooLargeError     a record above a limit of the client or the broker
   DeliveryTimeoutError    records not acknowledged within delivery_timeout_ms (also a TimeoutError)
@@ -39,6 +41,10 @@ class ClientConfigError(ClientError, ValueError):
 
 class BrokerConnectionError(ClientError, ConnectionError):
     """A broker that is unreachable, or a connection that was lost with requests in flight."""
+
+
+class FailbackError(ClientError):
+    """A former source that cannot follow this cluster; the message says why."""
 
 
 class ProtocolViolationError(BrokerConnectionError):
@@ -133,6 +139,19 @@ class CommitFailedError(RefusedError):
             "read for max_poll_interval_ms, or sent no heartbeat for session_timeout_ms; the next read joins again",
         )
         self.group = group
+
+
+class LockLostError(RefusedError):
+    """A record that this share consumer does not have any more: its group has it delivered again, or it is done."""
+
+    def __init__(self, topic_partition: TopicPartition, offset: int, reason: str) -> None:
+        super().__init__(
+            ErrorCode.INVALID_RECORD_STATE,
+            f"{topic_partition}: the record at offset {offset} is not this consumer's: {reason}",
+            topic=topic_partition.topic,
+            partition=topic_partition.partition,
+        )
+        self.offset = offset
 
 
 class ProducerFencedError(RefusedError):

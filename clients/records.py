@@ -1,4 +1,4 @@
-"""Records of the consumer, and results of the producer's futures."""
+"""Records of the consumers, and results of the producer's futures."""
 
 from __future__ import annotations
 
@@ -18,6 +18,20 @@ class ConsumerRecord(NamedTuple):
     key: bytes | None
     value: bytes | None
     headers: Headers
+
+
+class ShareRecord(NamedTuple):
+    """A record of a share consumer: the fields of ConsumerRecord, and the number of this delivery, 1 for the first."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    timestamp_type: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+    delivery_count: int
 
 
 class RecordMetadata(NamedTuple):

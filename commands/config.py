@@ -138,8 +138,9 @@ def alter(
     `barnabas config list` shows which of a broker's properties can be changed while running. A change is kept over
     restarts and overrides the file, the environment and --set.
     """
-    from barnabas.commands.output import counted, print_line
+    from barnabas.commands.output import print_line
     from barnabas.commands.session import with_admin
+    from barnabas.explanation.wording import counted
 
     resource = _resource(topic, broker, all_brokers)
     set_to = checked_changes(configs, deleted)

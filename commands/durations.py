@@ -21,15 +21,3 @@ def parse_duration(text: str) -> int:
         raise click.BadParameter(f"{text!r} is not a duration like 90s, 15m, 2h, 7d or P1DT2H30M")
     days, hours, minutes, seconds = (int(each or 0) for each in found.groups())
     return (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000
-
-
-def duration_text(duration_ms: int) -> str:
-    """Write a duration with its two largest units: `850ms`, `42s`, `5m 3s`, `2h 10m`, `3d 1h`."""
-    if duration_ms < 1000:
-        return f"{max(duration_ms, 0)}ms"
-    seconds = duration_ms // 1000
-    for size, unit, smaller_size, smaller in ((86_400, "d", 3600, "h"), (3600, "h", 60, "m"), (60, "m", 1, "s")):
-        if seconds >= size:
-            rest = seconds % size // smaller_size
-            return f"{seconds // size}{unit}" + (f" {rest}{smaller}" if rest else "")
-    return f"{seconds}s"

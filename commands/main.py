@@ -52,6 +52,7 @@ COMMANDS = {
         f"{_PACKAGE}.explain.explain:explain",
         "Say why records are still there and until when, and where a setting comes from.",
     ),
+    "console": LazyCommand(f"{_PACKAGE}.console:console", "Serve web pages about a cluster."),
     "handover": LazyCommand(f"{_PACKAGE}.handover.handover:handover", "Hand log directories over to Apache Kafka."),
     "security": LazyCommand(f"{_PACKAGE}.security.security:security", "Set up TLS, a user and ACLs for development."),
     "pipeline": LazyCommand(

@@ -78,7 +78,8 @@ def _found(listed: ListedOffset) -> dict[str, int] | None:
 
 
 def _print(entries: list[dict[str, Any]], timestamp: int | None) -> None:
-    from barnabas.commands.output import print_table, time_text
+    from barnabas.commands.output import print_table
+    from barnabas.explanation.wording import time_text
 
     columns = ["partition", "earliest", "latest", "span", "max timestamp at", "max timestamp"]
     if timestamp is not None:

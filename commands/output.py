@@ -11,7 +11,6 @@ import os
 import stat
 import sys
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 from typing import Any, BinaryIO
 
 import click
@@ -68,22 +67,6 @@ def print_line(text: str) -> None:
 def print_note(text: str) -> None:
     """Print one sentence for people on standard error, where it does not disturb programs."""
     click.echo(f"barnabas: {text}", err=True)
-
-
-def counted(count: int, noun: str) -> str:
-    """A count with its noun: `1 partition`, `2 partitions`, `3 properties`."""
-    if count == 1:
-        return f"1 {noun}"
-    return f"{count:,} {noun[:-1]}ies" if noun.endswith("y") else f"{count:,} {noun}s"
-
-
-def time_text(timestamp_ms: int) -> str:
-    """ISO 8601 in UTC with milliseconds; the number itself if it is out of Python's range."""
-    try:
-        moment = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
-    except (OverflowError, ValueError, OSError):
-        return str(timestamp_ms)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{timestamp_ms % 1000:03d}Z"
 
 
 def standard_output() -> BinaryIO:

@@ -35,7 +35,8 @@ _OPTIONS = (
         "--ready-file",
         type=click.Path(dir_okay=False, path_type=Path),
         metavar="PATH",
-        help="File to write once connections are accepted: JSON with pid, host, port, ports, metrics_port, log_dirs.",
+        help="File to write once connections are accepted: JSON with pid, host, port, ports, metrics_port, log_dirs. "
+        "With `-` it is one line on standard output.",
     ),
     click.option(
         "--stop-with-stdin",

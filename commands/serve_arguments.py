@@ -43,7 +43,8 @@ def parse_plain(arguments: Sequence[str], environ: Mapping[str, str]) -> ServeAr
         name, equals, value = argument.partition("=")
         if not equals:
             value = next(rest, "")
-        if name not in _WITH_VALUE or not value or value.startswith("-"):
+        is_standard_output = name == "--ready-file" and value == "-"
+        if name not in _WITH_VALUE or not value or (value.startswith("-") and not is_standard_output):
             return None
         if name == "--set":
             overrides.append(value)

@@ -62,7 +62,7 @@ def serve_broker(arguments: ServeArguments, run: Run | None = None) -> int:
 
             run = server.run
         if arguments.stop_with_stdin:
-            threading.Thread(target=_stop_at_end_of_input, name="stdin-watch", daemon=True).start()
+            threading.Thread(target=stop_at_end_of_input, name="stdin-watch", daemon=True).start()
         try:
             return run(config, arguments.ready_file)
         except StartupError as error:
@@ -71,7 +71,7 @@ def serve_broker(arguments: ServeArguments, run: Run | None = None) -> int:
         gc.enable()  # a start that was refused, in a process that goes on: a test's
 
 
-def _stop_at_end_of_input() -> None:
+def stop_at_end_of_input() -> None:
     """Send this process SIGTERM, for a clean stop, when standard input ends.
 
     A parent that was killed cannot stop its child, but its end of a pipe is closed. (Linux's parent-death signal would

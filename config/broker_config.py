@@ -29,12 +29,13 @@ class BrokerConfig(PropertyValues):
     """The configuration of a running broker. Create one by loader.load() or BrokerConfig.of().
 
     Single values: `get*` by name. What several properties decide together is an attribute: node_id, log_dirs,
-    metadata_log_dir, listeners, advertised_listeners, metrics_listener, retention_ms, segment_ms, segment_jitter_ms,
-    flush_ms.
+    metadata_log_dir, listeners, advertised_listeners, metrics_listener, console_listener, retention_ms, segment_ms,
+    segment_jitter_ms, flush_ms.
     """
 
     __slots__ = (
         "_advertised_listeners",
+        "_console_listener",
         "_listeners",
         "_log_config",
         "_log_dirs",
@@ -67,6 +68,7 @@ class BrokerConfig(PropertyValues):
         self._log_dirs, self._metadata_log_dir = combinations.directories(self)
         self._listeners, self._advertised_listeners, protocols = combinations.client_listeners(self)
         self._metrics_listener = combinations.metrics_listener(self, self._listeners)
+        self._console_listener = combinations.console_listener(self)
         if self._metrics_listener is not None:
             protocols = {METRICS: self._metrics_listener.name} | dict(protocols)
         self._protocols = protocols
@@ -161,6 +163,11 @@ class BrokerConfig(PropertyValues):
     def metrics_listener(self) -> Listener | None:
         """The address of /metrics, None for no metrics."""
         return self._metrics_listener
+
+    @property
+    def console_listener(self) -> Listener | None:
+        """The address of the console, None for no console."""
+        return self._console_listener
 
     def security_protocol(self, listener: str) -> str:
         """Return the protocol of a listener, or of METRICS: PLAINTEXT, SSL, ... Raises KeyError for another name."""

@@ -109,6 +109,22 @@ def metrics_listener(values: PropertyValues, opened: tuple[Listener, ...]) -> Li
     return listener
 
 
+def console_listener(values: PropertyValues) -> Listener | None:
+    """Return the console's address, None without a console. Raises ConfigError."""
+    text = values.get_str("console.listener")
+    if not text:
+        return None
+    try:
+        listener = addresses.parse_listener(text)
+        if listener.name != addresses.PLAINTEXT:
+            raise BadListenerError(f"{text} has a name, and the console's address is host:port")
+        if not listener.host:
+            raise BadListenerError(f"{text} has no host; 0.0.0.0 is every interface")
+    except BadListenerError as error:
+        raise ConfigError(f"{values.setting('console.listener')}: {error}") from None
+    return listener
+
+
 def ensure_possible(values: PropertyValues) -> None:
     """Refuse combinations that cannot work. Raises ConfigError."""
     retention = TOPIC_PROPERTIES["retention.ms"]

@@ -37,6 +37,7 @@ EXAMPLES = {
     "log.flush.interval.ms": "1000",
     "ssl.keystore.location": "broker.pem",
     "standby.arbiter.command": "/usr/local/bin/may-take-over",
+    "console.command.config": "console.properties",
     "standby.command.config": "standby.properties",
     "ssl.keystore.password": "password",
     "ssl.key.password": "password",
@@ -69,9 +70,12 @@ DIFFERENCES = {
     "group.initial.rebalance.delay.ms": "0, not 3000, so that a consumer starts without delay; at least 0",
     "group.min.session.timeout.ms": "at least 1; Kafka checks nothing",
     "group.max.session.timeout.ms": "at least 1; Kafka checks nothing",
-    "group.coordinator.rebalance.protocols": "only classic and consumer are served; Kafka also has streams",
+    "group.coordinator.rebalance.protocols": "share is accepted without effect",
     "group.consumer.assignors": "only uniform and range; Kafka loads others by class name",
     "group.consumer.assignment.interval.ms": "0, not 1000, so that a new member need not wait; read at start",
+    "group.share.assignors": "only simple; Kafka loads others by class name",
+    "group.share.assignment.interval.ms": "0, not 1000, so that a new member need not wait; read at start",
+    "group.streams.assignment.interval.ms": "read at start",
     "group.consumer.migration.policy": "lower case; Kafka ignores case",
     "offsets.topic.compression.codec": "0 to 4; Kafka checks nothing before it starts",
     "log.cleaner.threads": "at least 1; Kafka divides by it and fails on 0",
@@ -223,7 +227,8 @@ def render_page() -> str:
     parts.append("\n## Where Barnabas differs from Kafka\n\n| property | here |\n|---|---|\n")
     parts.extend(f"| `{name}` | {why} |\n" for name, why in (DIFFERENCES | TOPIC_DIFFERENCES).items())
     parts.append(
-        "| `metrics.listener`, `read.only`, `standby.*`, `initial.features`, `ssl.handshake.timeout.ms`, "
+        "| `client.metrics.enable`, `console.*`, `metrics.listener`, `read.only`, `standby.*`, `initial.features`, "
+        "`ssl.handshake.timeout.ms`, "
         "`sasl.authentication.timeout.ms`, `audit.log.path`, `audit.log.grants`, `audit.log.max.bytes`, "
         "`audit.log.max.lines.per.second` | not in Kafka |\n"
     )

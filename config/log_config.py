@@ -26,6 +26,7 @@ _FIELDS = {
     "file.delete.delay.ms": "file_delete_delay_ms",
     "flush.messages": "flush_messages",
     "flush.ms": "flush_ms",
+    "flush.acks.all": "flush_acks_all",
     "max.message.bytes": "max_message_bytes",
     "compression.type": "compression_type",
     "compression.gzip.level": "compression_gzip_level",
@@ -59,6 +60,7 @@ class LogConfig:
     file_delete_delay_ms: int
     flush_messages: int
     flush_ms: int
+    flush_acks_all: bool
     max_message_bytes: int
     # "producer", "uncompressed", "gzip", "snappy", "lz4" or "zstd", with the level of each codec that has one.
     compression_type: str
@@ -74,6 +76,11 @@ class LogConfig:
     max_compaction_lag_ms: int
     delete_retention_ms: int
     min_insync_replicas: int
+
+    @property
+    def acks_all_flush_messages(self) -> int:
+        """Unsynced records from which on an append with acks=all, or of the broker itself, waits for a sync."""
+        return 1 if self.flush_acks_all else self.flush_messages
 
     @property
     def max_segment_ms(self) -> int:

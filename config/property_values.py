@@ -48,7 +48,10 @@ class PropertyValues:
         return self._values[name]
 
     def layers(self, name: str) -> tuple[ConfigValue, ...]:
-        """Return every layer that sets the property, the effective one first, the default last unless it is null."""
+        """Return every layer that sets the property, the effective one first, the default last unless it is null.
+
+        A property without effect here has the layers that were set, and their texts as values.
+        """
         default = _DEFAULTS.get(name)
         return self._layers.get(name, ()) + (() if default is None or default.value is None else (default,))
 
@@ -136,7 +139,7 @@ class PropertyValues:
 
     @property
     def unserved(self) -> Mapping[str, ConfigValue]:
-        """Kafka's properties that were set and have no effect here. Never shown: some values are secrets."""
+        """Kafka's properties that were set and have no effect here. Some values are secrets: see unserved_configs."""
         return self._unserved
 
     def describe(self) -> list[tuple[Property, ConfigValue]]:
@@ -162,7 +165,8 @@ class PropertyValues:
                 return  # read by providers_of()
             if not names.is_unserved(name):
                 raise names.unknown_property(name, setting.origin)
-            self._unserved[name] = ConfigValue(setting.text, None, source, setting.origin)
+            self._unserved[name] = unserved = ConfigValue(setting.text, None, source, setting.origin)
+            self._layers[name] = (unserved, *self._layers.get(name, ()))
             return
         value = parse_setting(known, setting, name)
         # A reference instead of its value: the key may be one of a password.

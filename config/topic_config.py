@@ -66,6 +66,10 @@ def _ensure_legal(name: str, text: str) -> None:
             raise names.unknown_topic_property(name, ORIGIN)
         if name == "remote.storage.enable" and text.strip().lower() == "true":
             raise ConfigError(f"{name}={text} in {ORIGIN}: Barnabas has no tiered storage")
+        from barnabas.config.unserved_configs import problem_of_topic
+
+        if (problem := problem_of_topic(name, text)) is not None:
+            raise ConfigError(f"{name}={text} in {ORIGIN}: {problem}")
         return
     try:
         known.parse(text)

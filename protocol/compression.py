@@ -18,6 +18,7 @@ The functions import cramjam, which takes 1 ms, at their first use: a broker sta
 
 from __future__ import annotations
 
+import mmap
 import threading
 from collections.abc import Callable, Iterator
 from enum import IntEnum
@@ -48,6 +49,10 @@ CODECS: Final = tuple(Codec)
 
 class DecompressionError(DecodeError):
     """Bytes that do not decompress, or exceed the limit. On the wire CORRUPT_MESSAGE (2)."""
+
+
+class DecompressionLimitError(DecompressionError):
+    """Bytes that decompress to more than the caller's limit."""
 
 
 GZIP_LEVELS: Final = range(1, 10)
@@ -145,22 +150,26 @@ def _decompress_growing(
         try:
             return output[: decompress_into(data, output)]
         except cramjam.DecompressionError as error:
+            del output  # before a larger one is allocated, and not to live as long as a traceback
             if _BUFFER_FULL not in str(error):
                 raise DecompressionError(f"records are not {codec.config_name}: {error}") from error
             if capacity >= max_bytes:
                 raise _too_large(codec, max_bytes) from error
             capacity *= _GROWTH
-            del output  # before the larger one is allocated
 
 
 def _room_for(size_bytes: int) -> memoryview:
-    """Return `size_bytes` of the thread's buffer if they fit, otherwise of a new one, which is kept if small."""
+    """Return `size_bytes` of the thread's buffer if they fit, otherwise of a new one, which is kept if small.
+
+    A large one is a mapping, whose pages the decompressor touches first: it runs without the interpreter lock, unlike a
+    bytearray's constructor, which fills it with zeros.
+    """
     if size_bytes <= len(_scratch.buffer):
         return memoryview(_scratch.buffer)[:size_bytes]
-    buffer = bytearray(size_bytes)
-    if size_bytes <= _SCRATCH_KEPT_BYTES:
-        _scratch.buffer = buffer
-    return memoryview(buffer)
+    if size_bytes > _SCRATCH_KEPT_BYTES:
+        return memoryview(mmap.mmap(-1, size_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
+    _scratch.buffer = bytearray(size_bytes)
+    return memoryview(_scratch.buffer)
 
 
 def _compress_snappy(data: memoryview) -> bytes:
@@ -244,8 +253,8 @@ def _compress_lz4(data: memoryview, level: int) -> bytes:
     return b"".join(parts)
 
 
-def _too_large(codec: Codec, max_bytes: int) -> DecompressionError:
-    return DecompressionError(f"{codec.config_name} records hold more than {max_bytes} bytes")
+def _too_large(codec: Codec, max_bytes: int) -> DecompressionLimitError:
+    return DecompressionLimitError(f"{codec.config_name} records hold more than {max_bytes} bytes")
 
 
 def _checked_level(codec: Codec, level: int, levels: range) -> int:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +21,29 @@ settings.load_profile("repeatable")
 # that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Record the outcomes of the ecosystem's tests if a file for them is named."""
+    if path := os.environ.get("BARNABAS_ECOSYSTEM_RESULT"):
+        from tests.support.ecosystem.recording import Recorder
+
+        config.pluginmanager.register(Recorder(Path(path).resolve()))
+
+
+def pytest_collection_finish() -> None:
+    """Leave what collection has loaded out of garbage collections, which some tests ask for again and again."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """Fail a test that leaves a signal ignored: programs that later tests start, Apache Kafka for one, inherit that."""
+    ignored = [number for number in (signal.SIGTERM, signal.SIGINT) if signal.getsignal(number) is signal.SIG_IGN]
+    for number in ignored:
+        signal.signal(number, signal.default_int_handler if number is signal.SIGINT else signal.SIG_DFL)
+    assert not ignored, f"{item.name} left {ignored} ignored"
+
 
 # .ci/run names one xdist worker in which the event loops of tests and daemons run in asyncio's debug mode.
 if os.environ.get("PYTEST_XDIST_WORKER") == os.environ.get("ASYNCIO_DEBUG_WORKER", ""):

@@ -123,10 +123,7 @@ class Running:
 
     def rss_mib(self) -> float:
         """Return resident memory: VmRSS, including shared file pages."""
-        for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
-            if line.startswith("VmRSS:"):
-                return int(line.split()[1]) / 1024
-        raise RuntimeError(f"process {self.pid} is gone")
+        return rss_mib_of(self.pid)
 
     def kill(self) -> None:
         """Send SIGKILL and wait."""
@@ -155,6 +152,14 @@ class Running:
             self.stop()
         elif self._process.poll() is None:
             self.kill()
+
+
+def rss_mib_of(pid: int) -> float:
+    """Return resident memory, VmRSS, including shared file pages. Raises RuntimeError if the process is gone."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) / 1024
+    raise RuntimeError(f"process {pid} is gone")
 
 
 def cpu_seconds_of(pid: int) -> float:

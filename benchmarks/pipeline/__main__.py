@@ -4,7 +4,8 @@
     segments, broker      all columns of format("barnabas"), from the files and from the broker
     ... without payload   .schema("offset long, timestamp timestamp")
     kafka connector       Spark's own format("kafka") from the same broker, if --jars gives its jars
-    snapshot, archive     the whole jobs; rows read
+    snapshot, stats,
+    archive               the whole jobs; rows read
     micro-batches         fixed milliseconds and CPU per micro-batch, in a separate table (micro_batches.py)
 
 All except the jobs write to noop. One extra warm-up round is not counted. Ratios are to the connector (or to Parquet)
@@ -77,6 +78,7 @@ class Lines:
             name: partial(self._rate, partial(_to_noop, frame)) for name, frame in lines.items()
         }
         work["snapshot"] = partial(self._rate, self._snapshot)
+        work["stats"] = partial(self._rate, self._stats)
         work["archive"] = partial(self._rate, self._archive)
         for name, line in work.items():
             found[name] = line()
@@ -99,6 +101,12 @@ class Lines:
 
         source = RecordSource(log_dirs=(Path(self._data),), topics=(TOPIC,))
         run(self._spark, SnapshotOptions(source, str(self._home / f"snapshot-{self._runs}")))
+
+    def _stats(self) -> None:
+        from barnabas.pipeline.jobs.record_source import RecordSource
+        from barnabas.pipeline.jobs.stats_report import StatsOptions, run
+
+        run(self._spark, StatsOptions(RecordSource(log_dirs=(Path(self._data),), topics=(TOPIC,))))
 
     def _archive(self) -> None:
         from barnabas.pipeline.jobs.archive import ArchiveOptions, run
@@ -176,7 +184,7 @@ def _to_noop(frame: Callable[[], DataFrame]) -> None:
 def _session(home: Path, jars: Path | None, *, unix_sockets: bool) -> SparkSession:
     from pyspark.sql import SparkSession
 
-    from barnabas.pipeline.spark.session import local_tasks
+    from barnabas.pipeline.spark.session import ROWS_TO_PYTHON, local_tasks
 
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
@@ -192,6 +200,7 @@ def _session(home: Path, jars: Path | None, *, unix_sockets: bool) -> SparkSessi
         .config("spark.local.dir", str(home / "local"))
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", str(local_tasks(MASTER)))  # as the jobs' own sessions
+        .config("spark.sql.execution.arrow.maxRecordsPerBatch", str(ROWS_TO_PYTHON))
         .config("spark.python.unix.domain.socket.enabled", str(unix_sockets).lower())
         .config("spark.log.level", "ERROR")
     )

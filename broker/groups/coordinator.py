@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from barnabas.broker.coordinator_log.loading import Loaded, LogLoading
@@ -29,6 +29,7 @@ from barnabas.broker.groups.offsets.service import GroupOffsets
 from barnabas.broker.groups.offsets.transactional import TransactionalOffsets
 from barnabas.broker.groups.registry import GroupRegistry
 from barnabas.broker.groups.timers import GroupClock
+from barnabas.broker.share.topic import SHARE_STATE_TOPIC
 from barnabas.protocol.groups.keys import OffsetCommitKey
 from barnabas.protocol.uuids import ZERO_UUID
 
@@ -41,9 +42,13 @@ if TYPE_CHECKING:
     from barnabas.broker.groups.consumer.groups import ConsumerGroups
     from barnabas.broker.groups.membership import ClassicMembership
     from barnabas.broker.groups.offsets.loader import LoadedPartition
+    from barnabas.broker.groups.share.context import ShareContext
+    from barnabas.broker.groups.share.groups import ShareGroups
+    from barnabas.broker.groups.streams.groups import StreamsGroups
     from barnabas.broker.metadata.image import MetadataImage
     from barnabas.broker.partitions.partition import Partition
     from barnabas.broker.probes import GroupProbe
+    from barnabas.broker.share.coordinator import ShareCoordinator
     from barnabas.broker.storage.log.append import TransactionEnd
     from barnabas.protocol.errors import BrokerError
 
@@ -51,9 +56,17 @@ logger = logging.getLogger(__name__)
 
 
 class GroupCoordinator:
-    """Owns the group log, the registry, the services of both protocols, the offsets and their background tasks."""
+    """Owns the group log, the registry, the services of the protocols, the offsets and their background tasks."""
 
-    def __init__(self, parts: LogParts, *, blocking_io: Executor, probe: GroupProbe) -> None:
+    def __init__(
+        self,
+        parts: LogParts,
+        *,
+        blocking_io: Executor,
+        probe: GroupProbe,
+        share_coordinator: Callable[[], ShareCoordinator],
+    ) -> None:
+        """`share_coordinator` returns the coordinator of share partitions, which is created at its first use."""
         config, store, loop, wall_ms = parts.config, parts.store, parts.loop, parts.wall_ms
         self._store = store
         self._config = config
@@ -68,6 +81,9 @@ class GroupCoordinator:
         self._classic: ClassicGroups | None = None
         self._members: ClassicMembership | None = None
         self._consumer: ConsumerGroups | None = None
+        self._share: ShareGroups | None = None
+        self._share_coordinator = share_coordinator
+        self._streams: StreamsGroups | None = None
         self.registry = GroupRegistry(probe, wall_ms)
         self.offsets = GroupOffsets(self.log, self.registry, store, config, wall_ms)
         self.transactional_offsets = TransactionalOffsets(self.offsets, self.log, self.registry, config, wall_ms)
@@ -128,12 +144,70 @@ class GroupCoordinator:
                 self._consumer.stop()
         return self._consumer
 
+    @cached_property
+    def _share_context(self) -> ShareContext:
+        from barnabas.broker.groups.share.context import ShareContext
+        from barnabas.broker.groups.share.settings import ShareGroupSettings
+
+        return ShareContext(ShareGroupSettings.of(self._config.broker), self._clock, lambda: self._store.image)
+
+    @property
+    def streams(self) -> StreamsGroups:
+        """The streams groups, created with the first request of their protocol or the first record at a start."""
+        if self._streams is None:
+            from barnabas.broker.groups.streams.groups import StreamsGroups
+            from barnabas.broker.groups.streams.settings import StreamsContext, StreamsGroupSettings
+
+            settings = StreamsGroupSettings.of(self._config.broker)
+            self._streams = StreamsGroups(
+                group_log=self.log,
+                registry=self.registry,
+                classic=self.classic,
+                context=StreamsContext(settings, self._clock, lambda: self._store.image),
+                loop=self._loop,
+                reads_only=self._reads_only,
+            )
+            if self._refusing:
+                self._streams.stop()
+        return self._streams
+
+    @property
+    def share(self) -> ShareGroups:
+        """The share groups, created with the first request of their protocol or the first record at a start."""
+        if self._share is None:
+            from barnabas.broker.groups.share.groups import ShareGroups
+
+            self._share = ShareGroups(
+                group_log=self.log,
+                registry=self.registry,
+                offsets=self.offsets,
+                context=self._share_context,
+                coordinator=self._share_coordinator,
+                loop=self._loop,
+                reads_only=self._reads_only,
+            )
+            if self._refusing:
+                self._share.stop()
+        return self._share
+
+    def delete_group(self, group_id: str) -> Appended:
+        """Delete a group of any protocol with its offsets. Raises BrokerError, as `GroupOffsets.delete_group`."""
+        self.offsets.ensure_exists(group_id)
+        group = self.registry.get(group_id)
+        if group is not None and group.group_type is GroupType.SHARE:
+            return self.share.delete(group_id)
+        return self.offsets.delete_group(group_id)
+
     def offsets_partition_of(self, group_id: str) -> int:
         """Return the number of the partition of `__consumer_offsets` that has the group, which may not exist yet."""
         return self.log.partition_of(group_id)
 
-    def consumer_session_timeout_ms(self, group_id: str) -> int:
-        """Return the session timeout of the group's members of the consumer protocol."""
+    def session_timeout_ms(self, group_id: str) -> int:
+        """Return the session timeout of the members of a group that is not a classic group."""
+        if self._share is not None and self._share.get(group_id) is not None:
+            return self._share_context.settings_of(group_id).session_timeout_ms
+        if self._streams is not None and self._streams.get(group_id) is not None:
+            return self._streams.session_timeout_ms(group_id)
         return self._context.settings_of(group_id).session_timeout_ms
 
     def write_offsets_marker(self, number: int, end: TransactionEnd) -> Appended:
@@ -164,6 +238,10 @@ class GroupCoordinator:
             self._classic.stop()
         if self._consumer is not None:
             self._consumer.stop()
+        if self._share is not None:
+            self._share.stop()
+        if self._streams is not None:
+            self._streams.stop()
 
     async def stop(self) -> None:
         """End the background tasks."""
@@ -196,8 +274,7 @@ class GroupCoordinator:
             return Loaded(0)
         if loaded.skipped:
             logger.warning(
-                "%s-%d has records that are not served here (of share or streams groups, or of groups that belong to"
-                " another partition), skipped=%d",
+                "%s-%d has records that are not served here (of groups that belong to another partition), skipped=%d",
                 OFFSETS_TOPIC,
                 number,
                 loaded.skipped,
@@ -205,17 +282,24 @@ class GroupCoordinator:
         self.offsets.committed.adopt(loaded.offsets)
         for record in loaded.pending:
             self.offsets.pending.put(record)
-        consumer_group_ids = {record.key.group for record in loaded.consumer_groups}
+        newer = (*loaded.consumer_groups, *loaded.share_groups, *loaded.streams_groups)
+        newer_ids = {record.key.group for record in newer}
         for group_id, value in loaded.groups.items():
-            if group_id not in consumer_group_ids:
+            if group_id not in newer_ids:
                 self.classic.load(group_id, value)
         if loaded.consumer_groups:
             self.consumer.load(loaded.consumer_groups)
+        if loaded.share_groups:
+            self.share.load(loaded.share_groups)
+        if loaded.streams_groups:
+            self.streams.load(loaded.streams_groups)
         gone = list(self._in_deleted_topics(loaded))
         return Loaded(loaded.records, None if self._reads_only else partial(self._loaded, gone))
 
     def _loaded(self, gone: list[OffsetCommitKey]) -> None:
         self._delete_offsets(gone)
+        if self._share is not None:
+            self._share.loaded()
         for listener in self._load_listeners:
             listener()
 
@@ -251,6 +335,10 @@ class GroupCoordinator:
     def _topics_changed(self, names: frozenset[str], are_new: bool) -> None:
         if self._consumer is not None:
             self._consumer.topics_changed(names, are_new=are_new)
+        if self._share is not None:
+            self._share.topics_changed(names)
+        if self._streams is not None:
+            self._streams.topics_changed(names)
 
     def _topics_deleted(self, topics: dict[str, bytes]) -> None:
         if self._stopping:
@@ -259,6 +347,10 @@ class GroupCoordinator:
             self._forget_all()
             return
         self._delete_offsets([*self.offsets.committed.of_topics(topics), *self.offsets.pending.of_topics(topics)])
+        if self._share is not None:
+            self._share.topics_deleted(frozenset(topics.values()))
+            if SHARE_STATE_TOPIC in topics:
+                self._share.states_deleted()
 
     def _delete_offsets(self, keys: Iterable[OffsetCommitKey]) -> None:
         """Delete offsets in topics that were deleted."""
@@ -277,6 +369,10 @@ class GroupCoordinator:
         for group in self.registry:
             if group.group_type is GroupType.CLASSIC:
                 self.classic.unload(group.group_id)
+            elif group.group_type is GroupType.SHARE:
+                self.share.forget(group.group_id)
+            elif group.group_type is GroupType.STREAMS:
+                self.streams.forget(group.group_id)
             else:
                 self.consumer.forget(group.group_id)
         self.offsets.committed.forget(list(self.offsets.committed.group_ids()))

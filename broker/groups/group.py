@@ -1,10 +1,11 @@
-"""What groups of both protocols have in common: their states, and what committed offsets depend on.
+"""What groups of all protocols have in common: their states, and what committed offsets depend on.
 
     Empty                no members; committed offsets may exist
     PreparingRebalance   classic: waits for the members to join
     CompletingRebalance  classic: a generation is formed and waits for its leader's assignment
-    Assigning            consumer: the group's epoch has no target assignment yet
-    Reconciling          consumer: members give up and take over partitions
+    NotReady             streams: topics that the application needs are missing
+    Assigning            consumer, streams: the group's epoch has no target assignment yet
+    Reconciling          consumer, streams: members give up and take over partitions or tasks
     Stable               every member has its assignment
     Dead                 deleted
 
@@ -28,6 +29,7 @@ class GroupState(Enum):
     EMPTY = "Empty"
     PREPARING_REBALANCE = "PreparingRebalance"
     COMPLETING_REBALANCE = "CompletingRebalance"
+    NOT_READY = "NotReady"
     ASSIGNING = "Assigning"
     RECONCILING = "Reconciling"
     STABLE = "Stable"
@@ -39,6 +41,8 @@ class GroupType(Enum):
 
     CLASSIC = "Classic"
     CONSUMER = "Consumer"
+    SHARE = "Share"
+    STREAMS = "Streams"
 
 
 class GroupSummary(NamedTuple):
@@ -66,7 +70,7 @@ CommitCheck = Callable[[bytes, int], None]
 
 
 class Group(Protocol):
-    """A group of either protocol. Methods are called in the event loop and do not wait."""
+    """A group of any protocol. Methods are called in the event loop and do not wait."""
 
     @property
     def group_id(self) -> str:
@@ -78,7 +82,7 @@ class Group(Protocol):
 
     @property
     def protocol_type(self) -> str:
-        """`consumer`, `connect`; empty as long as no member joined."""
+        """`consumer`, `connect`, `streams`; empty as long as no member joined."""
 
     @property
     def state(self) -> GroupState:

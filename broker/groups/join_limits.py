@@ -1,4 +1,4 @@
-"""Limits of the texts in a JoinGroup and a ConsumerGroupHeartbeat.
+"""Limits of the texts in a JoinGroup, and in the heartbeats of consumer groups, share groups and streams groups.
 
 The texts go into the group's records, where strings have an int16 size, or where Kafka reads no longer ones. Flexible
 versions of the requests can carry longer texts, and with one of them in its log Kafka could not load the partition. A
@@ -14,14 +14,21 @@ from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.groups.classic_fields import MAX_STRING_BYTES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from barnabas.broker.groups.client import JoiningClient
     from barnabas.protocol.messages.groups.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
     from barnabas.protocol.messages.groups.join_group import JoinGroupRequest
+    from barnabas.protocol.messages.groups.share_group_heartbeat import ShareGroupHeartbeatRequest
+    from barnabas.protocol.messages.groups.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 
 UUID_CHARACTERS: Final = 37
 """The dash and the uuid at the end of a member id."""
 
 MAX_ID_BYTES: Final = MAX_STRING_BYTES - UUID_CHARACTERS
+
+MAX_CHOSEN_ID: Final = 36
+"""Characters of a member id that a member of a share group or a streams group chooses: those of a uuid as text."""
 
 
 def ensure_join_is_storable(request: JoinGroupRequest, client: JoiningClient) -> None:
@@ -47,6 +54,45 @@ def ensure_heartbeat_is_storable(request: ConsumerGroupHeartbeatRequest) -> None
             "a member id, an instance id, a rack id, the name of a topic or an expression is longer than "
             f"{MAX_ID_BYTES} bytes",
         )
+
+
+def ensure_share_heartbeat_is_storable(request: ShareGroupHeartbeatRequest) -> None:
+    """Raise BrokerError as `ensure_heartbeat_is_storable`."""
+    if _too_long(request.group_id):
+        raise BrokerError(ErrorCode.INVALID_GROUP_ID, f"a group id is longer than {MAX_ID_BYTES} bytes")
+    texts = (request.member_id, request.rack_id or "", *(request.topic_names or ()))
+    if any(map(_too_long, texts)):
+        raise BrokerError(
+            ErrorCode.INVALID_REQUEST,
+            f"a member id, a rack id or the name of a topic is longer than {MAX_ID_BYTES} bytes",
+        )
+
+
+def ensure_streams_heartbeat_is_storable(request: StreamsGroupHeartbeatRequest) -> None:
+    """Raise BrokerError INVALID_GROUP_ID or INVALID_REQUEST for a text longer than the strings that Kafka reads."""
+    if _too_long(request.group_id):
+        raise BrokerError(ErrorCode.INVALID_GROUP_ID, f"a group id is longer than {MAX_ID_BYTES} bytes")
+    texts = (
+        request.member_id,
+        request.rack_id,
+        request.process_id,
+        request.user_endpoint,
+        request.client_tags,
+        request.topology,
+    )
+    if any(map(_too_long, _texts(texts))):
+        raise BrokerError(
+            ErrorCode.INVALID_REQUEST, f"a text of the member or of its topology is longer than {MAX_ID_BYTES} bytes"
+        )
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Return the texts in nested sequences."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, tuple):
+        for part in value:
+            yield from _texts(part)
 
 
 def _too_long(text: str) -> bool:

@@ -1,7 +1,7 @@
 """Requests of the classic protocol's members: JoinGroup, SyncGroup, Heartbeat, LeaveGroup, DescribeGroups.
 
-A group of either protocol may have classic members: the id's group decides which service answers. An id belongs to one
-group at a time. A consumer group without members makes room for a classic group.
+A classic or consumer group may have classic members: the id's group decides which service answers. An id belongs to
+one group at a time. A group of another protocol without members makes room for a classic group.
 """
 
 from __future__ import annotations
@@ -46,12 +46,22 @@ class ClassicMembership:
 
     def join(self, request: JoinGroupRequest, client: JoiningClient) -> Deferred[JoinGroupResponse]:
         """Join; the response comes with the group's next generation. Raises BrokerError."""
-        group = self._consumer_group(request.group_id)
-        if group is None:
+        group = self._registry.get(request.group_id)
+        if group is not None and group.group_type is GroupType.SHARE:
+            raise BrokerError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"{printable(request.group_id)} is a share group")
+        if group is None or group.group_type is GroupType.CLASSIC:
             return self._classic.join(request, client)
         self._classic.ensure_within_limits(request, client)
         if group.state is not GroupState.EMPTY:
-            return self._consumer().join(group, request, client)
+            consumer_group = self._consumer_group(request.group_id)
+            if consumer_group is None:
+                what = group.group_type.value.lower()
+                raise BrokerError(
+                    ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+                    f"{printable(request.group_id)} is a {what} group with members",
+                )
+            return self._consumer().join(consumer_group, request, client)
+        self._classic.ensure_serving(request.group_id)
         answer: Deferred[JoinGroupResponse] = Deferred()
 
         def cleared(error: BrokerError | None) -> None:
@@ -100,7 +110,7 @@ class ClassicMembership:
     def _consumer_group(self, group_id: str) -> ConsumerGroup | None:
         """Return the group if it is a consumer group. Raises BrokerError while its records are loaded."""
         group = self._registry.get(group_id)
-        if group is None or group.group_type is GroupType.CLASSIC:
+        if group is None or group.group_type is not GroupType.CONSUMER:
             return None
         consumer = self._consumer()
         consumer.ensure_serving(group_id)

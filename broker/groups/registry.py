@@ -1,7 +1,8 @@
 """The groups of this broker that have or had members, by id, whatever their protocol.
 
-Handlers and the offsets service look groups up here. The services of the two protocols (`classic.groups`,
-`consumer.groups`) put groups in and remove them, and report changes of state, which are counted here for the metrics.
+Handlers and the offsets service look groups up here. The services of the protocols (`classic.groups`,
+`consumer.groups`, `share.groups`) put groups in and remove them, and report changes of state, which are counted here
+for the metrics.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from barnabas.broker.groups.group import Group, GroupState
+from barnabas.broker.groups.group import Group, GroupState, GroupType
 from barnabas.broker.groups.history import GroupHistories
 from barnabas.protocol.messages.groups.explain_group import GroupEventKind
 
@@ -30,11 +31,14 @@ class GroupRegistry:
         self.histories = GroupHistories(wall_ms)
         """The latest events of each group; it outlives the group, whose id may change its protocol."""
         self._groups: dict[str, Group] = {}
-        self._counted: dict[str, GroupState] = {}
-        """The state in which the metrics have each group."""
+        self._counted: dict[str, tuple[GroupState, bool]] = {}
+        """The state in which the metrics have each group, and whether it is a share group there."""
 
     def __iter__(self) -> Iterator[Group]:
         return iter(list(self._groups.values()))
+
+    def __contains__(self, group_id: str) -> bool:
+        return group_id in self._groups
 
     def get(self, group_id: str) -> Group | None:
         """Return the group; None if it does not exist or only has committed offsets."""
@@ -50,20 +54,24 @@ class GroupRegistry:
         self._groups.pop(group_id, None)
         self.count(group_id)
 
+    def count_share_rebalance(self) -> None:
+        """Count an assignment epoch that a share group began."""
+        self._probe.share_rebalances += 1
+
     def count(self, group_id: str) -> None:
         """Bring the metrics up to date, after anything that may have changed the group's state."""
         group = self._groups.get(group_id)
-        after = None if group is None else group.state
         before = self._counted.get(group_id)
-        if before is after:
+        counted = None if group is None else (group.state, group.group_type is GroupType.SHARE)
+        if before == counted:
             return
         if before is not None:
-            self._probe.left(before.value)
-        if after is None:
+            self._probe.left(before[0].value, is_share=before[1])
+        if counted is None:
             del self._counted[group_id]
             return
-        self._counted[group_id] = after
-        self._probe.entered(after.value)
+        after, is_share = self._counted[group_id] = counted
+        self._probe.entered(after.value, is_share=is_share)
         if before is None:
             return
         if after is GroupState.STABLE:

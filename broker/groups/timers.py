@@ -63,6 +63,16 @@ class GroupTimers:
         self._due.clear()
         self.wake_at = math.inf
 
+    def pop_all_due(self) -> list[TimerKey]:
+        """Remove and return all deadlines that passed, the earliest first.
+
+        For work that may set some of them again: they could be due before the last one was worked on.
+        """
+        due: list[TimerKey] = []
+        while (key := self.pop_due()) is not None:
+            due.append(key)
+        return due
+
     def pop_due(self) -> TimerKey | None:
         """Remove and return the earliest deadline that passed; None if none has, and then `wake_at` is exact.
 

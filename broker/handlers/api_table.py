@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Executor
 
+    from barnabas.broker.client_metrics.manager import ClientMetrics
     from barnabas.broker.coordinators import Coordinators
     from barnabas.broker.groups.coordinator import GroupCoordinator
     from barnabas.broker.live_config import LiveConfig
@@ -66,6 +67,19 @@ class HandlerContext(NamedTuple):
     active_side: Callable[[], ActiveSide | None]
     """Creates what a standby needs, once; returns None with read.only=true."""
 
+    make_client_metrics: Callable[[], ClientMetrics]
+    """Creates the clients' metrics, once."""
+
+    @property
+    def client_metrics(self) -> ClientMetrics:
+        """The metrics that clients push, created at their first use."""
+        return self.make_client_metrics()
+
+    @property
+    def has_client_metrics(self) -> bool:
+        """Whether ApiVersions lists the APIs of client metrics."""
+        return self.config.static.get_bool("client.metrics.enable")
+
     @property
     def groups(self) -> GroupCoordinator:
         """The group coordinator, created at its first use."""
@@ -83,6 +97,11 @@ class HandlerContext(NamedTuple):
     def topic_name(self, topic_id: bytes) -> str | None:
         """Return the name of a topic, None where no topic has the id."""
         return self.store.image.names.get(topic_id)
+
+    @property
+    def fetch_max_bytes(self) -> int:
+        """Most bytes of records in one answer."""
+        return self.config.static.get_int("fetch.max.bytes")
 
     @property
     def max_frame_bytes(self) -> int:
@@ -108,7 +127,7 @@ _ROWS: Final[Sequence[_Row]] = (
     _Row(
         ApiKey.API_VERSIONS,
         "cluster.api_versions:ApiVersionsHandler",
-        "store, coordinators.has_consumer_protocol, max_frame_bytes",
+        "store, coordinators.has_consumer_protocol, max_frame_bytes, has_client_metrics",
     ),
     _Row(ApiKey.OFFSET_COMMIT, "groups.offset_commit:OffsetCommitHandler", "groups.offsets, store, probe"),
     _Row(
@@ -142,6 +161,41 @@ _ROWS: Final[Sequence[_Row]] = (
         "groups.consumer_group_describe:ConsumerGroupDescribeHandler",
         "groups.consumer, store, probe",
     ),
+    _Row(
+        ApiKey.SHARE_GROUP_HEARTBEAT,
+        "groups.share_group_heartbeat:ShareGroupHeartbeatHandler",
+        "groups.share, store, probe",
+    ),
+    _Row(
+        ApiKey.SHARE_GROUP_DESCRIBE,
+        "groups.share_group_describe:ShareGroupDescribeHandler",
+        "groups.share, store, probe",
+    ),
+    _Row(
+        ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
+        "groups.share_group_offsets:DescribeShareGroupOffsetsHandler",
+        "groups.share, partitions, store, probe",
+    ),
+    _Row(
+        ApiKey.ALTER_SHARE_GROUP_OFFSETS,
+        "groups.share_group_offsets:AlterShareGroupOffsetsHandler",
+        "groups.share, store, probe",
+    ),
+    _Row(
+        ApiKey.DELETE_SHARE_GROUP_OFFSETS,
+        "groups.share_group_offsets:DeleteShareGroupOffsetsHandler",
+        "groups.share, store, probe",
+    ),
+    _Row(
+        ApiKey.STREAMS_GROUP_HEARTBEAT,
+        "groups.streams_group_heartbeat:StreamsGroupHeartbeatHandler",
+        "groups.streams, changes, probe",
+    ),
+    _Row(
+        ApiKey.STREAMS_GROUP_DESCRIBE,
+        "groups.streams_group_describe:StreamsGroupDescribeHandler",
+        "groups.streams, probe",
+    ),
     _Row(ApiKey.DESCRIBE_ACLS, "security.acls:DescribeAclsHandler", "store"),
     _Row(ApiKey.CREATE_ACLS, "security.acls:CreateAclsHandler", "changes, probe"),
     _Row(ApiKey.DELETE_ACLS, "security.acls:DeleteAclsHandler", "changes, probe"),
@@ -170,7 +224,7 @@ _ROWS: Final[Sequence[_Row]] = (
     _Row(ApiKey.SASL_HANDSHAKE, "security.sasl:sasl_handshake", None),
     _Row(ApiKey.SASL_AUTHENTICATE, "security.sasl:sasl_authenticate", None),
     _Row(ApiKey.LIST_GROUPS, "groups.groups:ListGroupsHandler", "groups.offsets"),
-    _Row(ApiKey.DELETE_GROUPS, "groups.groups:DeleteGroupsHandler", "groups.offsets, probe"),
+    _Row(ApiKey.DELETE_GROUPS, "groups.groups:DeleteGroupsHandler", "groups.delete_group, probe"),
     _Row(ApiKey.OFFSET_DELETE, "groups.groups:OffsetDeleteHandler", "groups.offsets, groups.registry, store, probe"),
     _Row(ApiKey.DELETE_RECORDS, "data.delete_records:DeleteRecordsHandler", "partitions, probe"),
     _Row(ApiKey.INIT_PRODUCER_ID, "data.init_producer_id:InitProducerIdHandler", "producer_ids, transactions, probe"),
@@ -200,8 +254,13 @@ _ROWS: Final[Sequence[_Row]] = (
     _Row(ApiKey.DELETE_TOPICS, "topics.topics:DeleteTopicsHandler", "changes, store, config, probe"),
     _Row(ApiKey.CREATE_PARTITIONS, "topics.topics:CreatePartitionsHandler", "changes, probe"),
     _Row(ApiKey.DESCRIBE_CONFIGS, "cluster.configs:DescribeConfigsHandler", "store, config, probe"),
-    _Row(ApiKey.ALTER_CONFIGS, "cluster.configs:AlterConfigsHandler", "changes, probe"),
+    _Row(ApiKey.ALTER_CONFIGS, "cluster.configs:AlterConfigsHandler", "changes, store.node_id, probe"),
     _Row(ApiKey.ELECT_LEADERS, "topics.elect_leaders:ElectLeadersHandler", "store, partitions, probe"),
+    _Row(
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+        "topics.alter_partition_reassignments:AlterPartitionReassignmentsHandler",
+        "store, probe",
+    ),
     _Row(ApiKey.LIST_PARTITION_REASSIGNMENTS, "topics.list_partition_reassignments:list_partition_reassignments", None),
     _Row(ApiKey.DESCRIBE_CLIENT_QUOTAS, "cluster.describe_client_quotas:DescribeClientQuotasHandler", "store"),
     _Row(
@@ -210,7 +269,11 @@ _ROWS: Final[Sequence[_Row]] = (
         "store",
     ),
     _Row(ApiKey.DESCRIBE_QUORUM, "cluster.describe_quorum:DescribeQuorumHandler", "store, addresses, clock"),
-    _Row(ApiKey.INCREMENTAL_ALTER_CONFIGS, "cluster.configs:IncrementalAlterConfigsHandler", "changes, probe"),
+    _Row(
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        "cluster.configs:IncrementalAlterConfigsHandler",
+        "changes, store.node_id, probe",
+    ),
     _Row(
         ApiKey.UPDATE_FEATURES,
         "cluster.update_features:UpdateFeaturesHandler",
@@ -218,12 +281,37 @@ _ROWS: Final[Sequence[_Row]] = (
     ),
     _Row(ApiKey.DESCRIBE_CLUSTER, "cluster.describe_cluster:DescribeClusterHandler", "store, addresses"),
     _Row(ApiKey.DESCRIBE_PRODUCERS, "data.describe_producers:DescribeProducersHandler", "partitions, probe"),
+    _Row(
+        ApiKey.GET_TELEMETRY_SUBSCRIPTIONS,
+        "cluster.client_telemetry:GetTelemetrySubscriptionsHandler",
+        "client_metrics",
+    ),
+    _Row(
+        ApiKey.PUSH_TELEMETRY,
+        "cluster.client_telemetry:PushTelemetryHandler",
+        "client_metrics, blocking_io, probe",
+    ),
     _Row(ApiKey.LIST_CONFIG_RESOURCES, "cluster.list_config_resources:ListConfigResourcesHandler", "store"),
     _Row(
         ApiKey.DESCRIBE_TOPIC_PARTITIONS,
         "topics.describe_topic_partitions:DescribeTopicPartitionsHandler",
         "store, partitions",
     ),
+    _Row(
+        ApiKey.SHARE_FETCH,
+        "share.share_fetch:ShareFetchHandler",
+        "coordinators.share_partitions, store, loop, fetch_max_bytes, probe",
+    ),
+    _Row(
+        ApiKey.SHARE_ACKNOWLEDGE,
+        "share.share_acknowledge:ShareAcknowledgeHandler",
+        "coordinators.share_partitions, store, probe",
+    ),
+    _Row(ApiKey.INITIALIZE_SHARE_GROUP_STATE, "share.group_state:initialize_handler", "coordinators.share, probe"),
+    _Row(ApiKey.READ_SHARE_GROUP_STATE, "share.group_state:read_handler", "coordinators.share, probe"),
+    _Row(ApiKey.WRITE_SHARE_GROUP_STATE, "share.group_state:write_handler", "coordinators.share, probe"),
+    _Row(ApiKey.DELETE_SHARE_GROUP_STATE, "share.group_state:delete_handler", "coordinators.share, probe"),
+    _Row(ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, "share.group_state:summary_handler", "coordinators.share, probe"),
     _Row(
         ApiKey.ALTER_REPLICA_LOG_DIRS,
         "topics.log_dirs:AlterReplicaLogDirsHandler",
@@ -233,14 +321,18 @@ _ROWS: Final[Sequence[_Row]] = (
     _Row(
         ApiKey.EXPLAIN_GROUP,
         "groups.explain_group:ExplainGroupHandler",
-        "groups, partitions, config, blocking_io, clock, probe",
+        "groups, partitions, log_manager, blocking_io, clock, probe",
     ),
     _Row(
         ApiKey.EXPLAIN_TOPIC,
         "topics.explain_topic:ExplainTopicHandler",
         "store, partitions, log_manager, config, blocking_io, clock, probe",
     ),
-    _Row(ApiKey.EXPLAIN_START, "cluster.explain_start:ExplainStartHandler", "log_manager, probes.start, probe"),
+    _Row(
+        ApiKey.EXPLAIN_START,
+        "cluster.explain_start:ExplainStartHandler",
+        "log_manager, probes, clock, has_client_metrics, make_client_metrics, probe",
+    ),
     _Row(ApiKey.STANDBY, "cluster.standby:StandbyHandler", "active_side, probe"),
     _Row(ApiKey.DESCRIBE_LOG_DIRS, "topics.log_dirs:DescribeLogDirsHandler", "log_manager, blocking_io, probe"),
 )
@@ -272,6 +364,8 @@ class ApiTable:
             context.flush_waits,
             context.coordinators,
             context.probe(ApiKey.PRODUCE),
+            context.loop,
+            context.blocking_io,
         )
         self.frames = frame_kernels(
             produce, self.fetch, context.partitions, context.clock, context.probes, context.loop

@@ -26,7 +26,7 @@ def assigned_partition_count(topic: NewTopic, node_id: int) -> int:
         if assignment.partition in seen:
             raise _refused(f"Found multiple manual partition assignments for partition {assignment.partition}")
         seen.add(assignment.partition)
-        _ensure_possible(assignment.replicas, node_id)
+        ensure_assignment(assignment.replicas, node_id)
     if seen != set(range(len(seen))):
         raise _refused("partitions should be a consecutive 0-based integer sequence")
     return len(seen)
@@ -41,10 +41,11 @@ def ensure_assignments_of_growth(assignments: Sequence[tuple[int, ...]], additio
         )
         raise _refused(message)
     for replicas in assignments:
-        _ensure_possible(replicas, node_id)
+        ensure_assignment(replicas, node_id)
 
 
-def _ensure_possible(replicas: tuple[int, ...], node_id: int) -> None:
+def ensure_assignment(replicas: tuple[int, ...], node_id: int) -> None:
+    """Raise BrokerError unless the replicas are this node alone."""
     if not replicas:
         raise _refused("The manual partition assignment includes an empty replica list.")
     unknown = sorted(set(replicas) - {node_id})

@@ -1,13 +1,10 @@
-"""Resources that have configs (topics, brokers and groups; Kafka has two more), and the length limit of texts."""
+"""Resources that have configs in the metadata log, and the length limit of texts."""
 
 from __future__ import annotations
 
 from barnabas.broker.metadata.image import MetadataImage
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.topic_name import validate_topic_name
-
-_UNSERVED = {8: "BROKER_LOGGER", 16: "CLIENT_METRICS"}
-"""Kafka's other types of config resources."""
 
 MAX_TEXT_BYTES = 2**15 - 1
 """Of a name or a value in UTF-8. Kafka does not start on a log with a longer string."""
@@ -28,6 +25,16 @@ def ensure_group_named(group_id: str) -> None:
         raise BrokerError(ErrorCode.INVALID_REQUEST, f"The name of the group is longer than {MAX_TEXT_BYTES} bytes.")
 
 
+def ensure_subscription_named(name: str) -> None:
+    """Raise BrokerError INVALID_REQUEST for an empty name of a subscription of client metrics, or a very long one."""
+    if not name:
+        raise BrokerError(ErrorCode.INVALID_REQUEST, "Subscription name can't be empty")
+    if len(name.encode()) > MAX_TEXT_BYTES:
+        raise BrokerError(
+            ErrorCode.INVALID_REQUEST, f"The name of a subscription is longer than {MAX_TEXT_BYTES} bytes."
+        )
+
+
 def ensure_texts_fit(name: str, value: str) -> None:
     """Raise BrokerError INVALID_CONFIG for a name or a value above MAX_TEXT_BYTES."""
     if len(name.encode()) > MAX_TEXT_BYTES:
@@ -37,11 +44,6 @@ def ensure_texts_fit(name: str, value: str) -> None:
         raise BrokerError(ErrorCode.INVALID_CONFIG, message)
 
 
-def unserved_resource_type(resource_type: int) -> BrokerError:
-    """Return the error for a resource other than a topic, a broker or a group."""
-    name = _UNSERVED.get(resource_type)
-    if name is None:
-        return BrokerError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource_type}")
-    served = "only of TOPIC (2), BROKER (4) and GROUP (32)"
-    message = f"Barnabas has no configs of resource type {name} ({resource_type}): {served}."
-    return BrokerError(ErrorCode.INVALID_REQUEST, message)
+def unknown_resource_type(resource_type: int) -> BrokerError:
+    """Return the error for a resource that has no configs in the metadata log."""
+    return BrokerError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource_type}")

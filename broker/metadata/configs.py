@@ -1,4 +1,4 @@
-"""Changes of configs of topics, brokers and groups: functions from an image and a request to answers and records.
+"""Changes of configs of topics, brokers, groups and client metrics: functions from an image to answers and records.
 
 Kafka's key 44 is incremental: an operation sets or deletes a property, or adds to or removes from a list. Kafka's key
 33 replaces the whole set of a resource (`replace`); the native dialect's AlterConfigs (33) is incremental. The
@@ -16,13 +16,22 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+from barnabas.broker.client_metrics.configs import validate_subscription
 from barnabas.broker.metadata.config_resources import (
     ensure_group_named,
+    ensure_subscription_named,
     ensure_texts_fit,
     ensure_topic,
-    unserved_resource_type,
+    unknown_resource_type,
 )
-from barnabas.broker.metadata.image import ALL_BROKERS, ConfigScope, MetadataImage, broker_scope, group_scope
+from barnabas.broker.metadata.image import (
+    ALL_BROKERS,
+    ConfigScope,
+    MetadataImage,
+    broker_scope,
+    client_metrics_scope,
+    group_scope,
+)
 from barnabas.broker.metadata.mirrors.configs import is_mirror_config, plan_mirror_configs
 from barnabas.broker.metadata.mirrors.refusals import ensure_configs_alterable
 from barnabas.broker.metadata.plan import Plan, PlanningImage
@@ -37,6 +46,7 @@ from barnabas.config import (
     ensure_reconfigurable,
     validate_topic_configs,
 )
+from barnabas.config.client_metrics_configs import CLIENT_METRICS_CONFIGS
 from barnabas.config.group_configs import GROUP_CONFIGS, validate_group_configs
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.cluster.configs import (
@@ -51,13 +61,20 @@ from barnabas.protocol.messages.cluster.configs import (
 )
 from barnabas.protocol.metadata.records import (
     BROKER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
     GROUP_RESOURCE,
     TOPIC_RESOURCE,
     ConfigRecord,
     MetadataRecord,
 )
+from barnabas.protocol.topic_name import validate_topic_name
 
-_TABLES = {TOPIC_RESOURCE: TOPIC_PROPERTIES, BROKER_RESOURCE: BROKER_PROPERTIES, GROUP_RESOURCE: GROUP_CONFIGS}
+_TABLES = {
+    TOPIC_RESOURCE: TOPIC_PROPERTIES,
+    BROKER_RESOURCE: BROKER_PROPERTIES,
+    CLIENT_METRICS_RESOURCE: CLIENT_METRICS_CONFIGS,
+    GROUP_RESOURCE: GROUP_CONFIGS,
+}
 
 _ELR: Final = "eligible.leader.replicas.version"
 _MIN_INSYNC: Final = "min.insync.replicas"
@@ -88,7 +105,7 @@ def plan_alter_configs(
         try:
             if times_named[(resource.type, resource.name)] > 1:
                 raise BrokerError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
-            scope = _scope_of(image, resource, node_id)
+            scope = _scope_of(resource, node_id)
             records, warnings = _plan_resource(
                 planning, scope, asked.operations, config, node_id, replace, ensure_applicable
             )
@@ -120,12 +137,19 @@ def _plan_resource(
     changed = {name: after.get(name) for name in sorted({*before, *after}) if before.get(name) != after.get(name)}
     try:
         if scope[0] == TOPIC_RESOURCE:
+            if scope[1] not in planning.image.topics:
+                validate_topic_name(scope[1])
             ensure_configs_alterable(planning.image, scope[1], changed)
             warnings = _check_topic(after, changed, config)
+            ensure_topic(planning.image, scope[1])  # as in Kafka, the last check
         elif scope[0] == GROUP_RESOURCE:
             defaults, ours = planning.configs(ALL_BROKERS), planning.configs(broker_scope(node_id))
             current = config.with_dynamic(defaults, ours, stored=True)
-            warnings = validate_group_configs(after, changed, current)
+            warnings = []
+            validate_group_configs(after, changed, current)
+        elif scope[0] == CLIENT_METRICS_RESOURCE:
+            warnings = []
+            validate_subscription(after)
         else:
             warnings = []
             _check_broker(planning, scope, after, changed, config, node_id, ensure_applicable)
@@ -177,9 +201,10 @@ def _ensure_min_insync_kept(
         )
 
 
-def _scope_of(image: MetadataImage, resource: ConfigResource, node_id: int) -> ConfigScope:
+def _scope_of(resource: ConfigResource, node_id: int) -> ConfigScope:
     if resource.type == TOPIC_RESOURCE:
-        ensure_topic(image, resource.name)
+        if not resource.name:
+            raise BrokerError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
         return (TOPIC_RESOURCE, resource.name)
     if resource.type == BROKER_RESOURCE:
         if resource.name not in ("", str(node_id)):
@@ -189,7 +214,10 @@ def _scope_of(image: MetadataImage, resource: ConfigResource, node_id: int) -> C
     if resource.type == GROUP_RESOURCE:
         ensure_group_named(resource.name)
         return group_scope(resource.name)
-    raise unserved_resource_type(resource.type)
+    if resource.type == CLIENT_METRICS_RESOURCE:
+        ensure_subscription_named(resource.name)
+        return client_metrics_scope(resource.name)
+    raise unknown_resource_type(resource.type)
 
 
 def _apply(

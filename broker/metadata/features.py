@@ -2,10 +2,12 @@
 
     metadata.version      any known level may be reached upwards; downwards only past levels that changed no metadata
     transaction.version   0 to 2, both ways
+    share.version         0 and 1, both ways: at 0 share groups are refused and keep their state
+    streams.version       0 and 1, both ways
     group.version         1 while group.coordinator.rebalance.protocols has consumer groups. It is not in the metadata
                           log, because a record would keep Kafka 3.7 from starting; so it is not changed here
     kraft.version         as it is: a change of the quorum's voters is not served
-    others                features that Kafka finalized (share.version, ...) can be removed: level 0
+    others                features that Kafka finalized (streams.version, ...) can be removed: level 0
 
 One refused feature refuses the whole request, with Kafka's messages. Source: Kafka's FeatureControlManager,
 QuorumFeatures, Feature and MetadataVersion.
@@ -32,12 +34,17 @@ from barnabas.protocol.metadata.levels import (
     GROUP_VERSION,
     KRAFT_VERSION,
     METADATA_VERSION,
+    SHARE_VERSION,
+    STREAMS_VERSION,
     TRANSACTION_VERSION,
     changes_metadata,
 )
 from barnabas.protocol.metadata.records import FeatureLevelRecord, MetadataRecord
 
-_KEPT_FEATURES: Final = frozenset({"eligible.leader.replicas.version", "share.version", "streams.version"})
+_CHANGEABLE_FEATURES: Final = frozenset({SHARE_VERSION, STREAMS_VERSION, TRANSACTION_VERSION})
+"""Features whose levels may go up and down."""
+
+_KEPT_FEATURES: Final = frozenset({"eligible.leader.replicas.version"})
 """Features that Kafka may have finalized in a directory, and that this broker does not serve."""
 
 
@@ -87,7 +94,7 @@ def _ensure_valid(feature: Feature, update: FeatureUpdate, node_id: int) -> None
     elif update.name == KRAFT_VERSION:
         if update.level != feature.level:
             raise _invalid(update, "Can't downgrade the version of this feature.")
-    elif update.name != TRANSACTION_VERSION and update.name not in _KEPT_FEATURES:
+    elif update.name not in _CHANGEABLE_FEATURES and update.name not in _KEPT_FEATURES:
         raise _invalid(update, f"Feature {update.name} not found.")
 
 

@@ -15,7 +15,7 @@ from barnabas.broker.metadata.mirrors.image import UNREADABLE_MIRROR, MirrorsIma
 from barnabas.broker.metadata.security.image import SecurityImage
 from barnabas.protocol.metadata.levels import METADATA_VERSION
 from barnabas.protocol.metadata.partition_state import PartitionState
-from barnabas.protocol.metadata.records import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
+from barnabas.protocol.metadata.records import BROKER_RESOURCE, CLIENT_METRICS_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
 
 if TYPE_CHECKING:
     from barnabas.protocol.mirrors.topic import TopicMirror
@@ -34,6 +34,11 @@ def topic_scope(topic: str) -> ConfigScope:
 def broker_scope(node_id: int) -> ConfigScope:
     """Return the scope of one broker's configs."""
     return (BROKER_RESOURCE, str(node_id))
+
+
+def client_metrics_scope(name: str) -> ConfigScope:
+    """Return the scope of a subscription of client metrics."""
+    return (CLIENT_METRICS_RESOURCE, name)
 
 
 def group_scope(group_id: str) -> ConfigScope:
@@ -100,6 +105,10 @@ class MetadataImage(NamedTuple):
     def group_configs(self, group_id: str) -> Mapping[str, str]:
         """Return the configs set on the group itself."""
         return self.configs.get(group_scope(group_id), {})
+
+    def client_metrics_configs(self, name: str) -> Mapping[str, str]:
+        """Return the configs of a subscription of client metrics."""
+        return self.configs.get(client_metrics_scope(name), {})
 
     def default_broker_configs(self) -> Mapping[str, str]:
         """Return the configs set for all brokers."""

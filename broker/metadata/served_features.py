@@ -9,8 +9,12 @@ from barnabas.protocol.metadata.levels import (
     METADATA_VERSION,
     NEWEST_GROUP_VERSION,
     NEWEST_KNOWN_LEVEL,
+    NEWEST_SHARE_VERSION,
+    NEWEST_STREAMS_VERSION,
     NEWEST_TRANSACTION_VERSION,
     OLDEST_KNOWN_LEVEL,
+    SHARE_VERSION,
+    STREAMS_VERSION,
     TRANSACTION_VERSION,
 )
 
@@ -22,5 +26,7 @@ def served_features(image: MetadataImage, *, has_consumer_groups: bool) -> list[
     return [
         Feature(GROUP_VERSION, 0, NEWEST_GROUP_VERSION, NEWEST_GROUP_VERSION if has_consumer_groups else 0),
         Feature(METADATA_VERSION, OLDEST_KNOWN_LEVEL, NEWEST_KNOWN_LEVEL, image.level),
+        Feature(SHARE_VERSION, 0, NEWEST_SHARE_VERSION, image.features.get(SHARE_VERSION, 0)),
+        Feature(STREAMS_VERSION, 0, NEWEST_STREAMS_VERSION, image.features.get(STREAMS_VERSION, 0)),
         Feature(TRANSACTION_VERSION, 0, NEWEST_TRANSACTION_VERSION, image.features.get(TRANSACTION_VERSION, 0)),
     ]

@@ -3,7 +3,8 @@
 Names have the prefix, the base unit and, for a counter, `_total`. Labels come from a short list, so that no client can
 create unlimited label values: `topic` and `partition` exist in the metadata, a `group` has committed offsets (and is
 shown only with metrics.group.lag.enable), a `listener`, a `mechanism` and a `mirror` are configured, and the values of
-the others are fixed in code.
+the others are fixed in code. The exception is what clients push with client.metrics.enable: clients choose the values,
+and the number of series is bounded (client_metrics/received.py).
 """
 
 from __future__ import annotations
@@ -40,6 +41,10 @@ LABELS: Final = frozenset(
         "cause",
         "mirror",
         "state",
+        "client",
+        "instance",
+        "metric",
+        "attributes",
     }
 )
 

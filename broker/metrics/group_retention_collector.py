@@ -42,7 +42,8 @@ class GroupRetentionCollector:
         "barnabas_group_retention_overtakes_seconds",
         "gauge",
         "Time until retention deletes a record that the group has not read, if it commits nothing until then; 0: at"
-        " the next check. Of the 100 groups with the least time; no sample if nothing is deleted unread.",
+        " the next check, or at the end of a move to another log directory. Of the 100 groups with the least time; no"
+        " sample if nothing is deleted unread.",
         labels=("group",),
     )
     lost = Family(
@@ -98,7 +99,7 @@ class GroupRetentionCollector:
         due.sort(key=lambda key: self._reads[key].at_s if key in self._reads else 0.0)
         now_ms = time.time_ns() // 1_000_000
         for key in due[: self._max_reads]:
-            self._reads[key] = _Read(now_s, try_read_findings(behind[key], manager.config, now_ms=now_ms))
+            self._reads[key] = _Read(now_s, try_read_findings(behind[key], manager, now_ms=now_ms))
 
     def _overtaken_ms(self, key: _PartitionKey, offset: int) -> int | None:
         """Return when the segment with `offset` is deleted, by wall clock; None: never, or not known yet."""

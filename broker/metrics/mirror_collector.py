@@ -34,6 +34,12 @@ class MirrorCollector:
         "Difference between the source's high watermark and the log end offset here.",
         labels=_BY_PARTITION,
     )
+    lag_bytes = Family(
+        "barnabas_mirror_lag_bytes",
+        "gauge",
+        "Lag in bytes, estimated from the mean size of the copy's records.",
+        labels=_BY_PARTITION,
+    )
     lag_seconds = Family(
         "barnabas_mirror_lag_seconds",
         "gauge",
@@ -44,7 +50,7 @@ class MirrorCollector:
         "barnabas_mirror_bytes_copied_total", "counter", "Bytes of batches copied from the source.", labels=_BY_TOPIC
     )
     errors = Family("barnabas_mirror_errors_total", "counter", "Failures to copy partitions.", labels=_BY_TOPIC)
-    families: ClassVar = (up, partitions, lag_records, lag_seconds, bytes_copied, errors)
+    families: ClassVar = (up, partitions, lag_records, lag_bytes, lag_seconds, bytes_copied, errors)
 
     def __init__(self, state: BrokerState) -> None:
         self._state = state
@@ -56,6 +62,7 @@ class MirrorCollector:
         up: list[Row] = []
         states: list[Row] = []
         records: list[Row] = []
+        sizes: list[Row] = []
         seconds: list[Row] = []
         copied: Counter[tuple[str, str]] = Counter()
         errors: Counter[tuple[str, str]] = Counter()
@@ -67,6 +74,8 @@ class MirrorCollector:
                 labels = (name, each.topic, str(each.partition))
                 if each.lag_records is not None:
                     records.append((labels, each.lag_records))
+                if each.lag_bytes is not None:
+                    sizes.append((labels, each.lag_bytes))
                 if each.lag_seconds is not None:
                     seconds.append((labels, each.lag_seconds))
                 copied[name, each.topic] += each.bytes_copied
@@ -74,6 +83,7 @@ class MirrorCollector:
         yield self.up.render(up)
         yield self.partitions.render(states)
         yield self.lag_records.render(records)
+        yield self.lag_bytes.render(sizes)
         yield self.lag_seconds.render(seconds)
         yield self.bytes_copied.render(copied.items())
         yield self.errors.render(errors.items())

@@ -10,6 +10,7 @@ from prometheus_client.registry import Collector
 from barnabas import __version__
 from barnabas.broker.metrics.authentication_collector import AuthenticationCollector
 from barnabas.broker.metrics.cleaner_collector import CleanerCollector
+from barnabas.broker.metrics.client_metrics_collector import ClientMetricsCollector
 from barnabas.broker.metrics.daemon_collectors import (
     BrokerCollector,
     ConnectionCollector,
@@ -23,6 +24,7 @@ from barnabas.broker.metrics.group_lag_collector import GroupLagCollector
 from barnabas.broker.metrics.group_retention_collector import GroupRetentionCollector
 from barnabas.broker.metrics.mirror_collector import MirrorCollector
 from barnabas.broker.metrics.quota_collector import QuotaCollector
+from barnabas.broker.metrics.share_collector import ShareCollector
 from barnabas.broker.metrics.standby_collector import StandbyCollector
 from barnabas.broker.metrics.state import BrokerState
 from barnabas.broker.metrics.storage_collectors import (
@@ -57,6 +59,8 @@ COLLECTORS: Final = cast(
         GroupLagCollector,
         GroupRetentionCollector,
         TransactionCollector,
+        ShareCollector,
+        ClientMetricsCollector,
         MirrorCollector,
         StandbyCollector,
         EventLoopCollector,
@@ -88,6 +92,8 @@ def make_registry(probes: BrokerProbes, state: BrokerState) -> CollectorRegistry
         GroupLagCollector(state),
         GroupRetentionCollector(state),
         TransactionCollector(probes, state),
+        ShareCollector(probes, state),
+        ClientMetricsCollector(state),
         MirrorCollector(state),
         StandbyCollector(state),
         EventLoopCollector(probes),

@@ -16,10 +16,12 @@ class ByteRate:
         self._monotonic = monotonic
         self._free_at = 0.0
 
-    def seconds_after(self, size_bytes: int) -> float:
-        """Count `size_bytes` that were received; return the seconds until the next request may be sent."""
+    def seconds_after(self, size_bytes: int, begun: float) -> float:
+        """Count `size_bytes` that were received since `begun`; return how long to wait before the next request.
+
+        At most 0: not at all.
+        """
         if self._bytes_per_second is None:
             return 0.0
-        now = self._monotonic()
-        self._free_at = max(now, self._free_at) + size_bytes / self._bytes_per_second
-        return self._free_at - now
+        self._free_at = max(begun, self._free_at) + size_bytes / self._bytes_per_second
+        return self._free_at - self._monotonic()

@@ -1,7 +1,8 @@
 """Where a copy and its source begin to differ, when no leader epoch tells: their batches are compared.
 
 Both have the same batches up to some offset and others after it, so a binary search over the copy's batches needs few
-requests: one entry's header of each side is compared, base offset, last offset and CRC.
+requests: one entry's header of each side is compared: offsets, size, CRC and leader epoch. The epoch matters, because a
+producer may have sent the same batch to both sides of a split, and it may have got the same offset behind others.
 """
 
 from __future__ import annotations
@@ -50,11 +51,7 @@ async def find_common_end(node: SourceNode, partition: MirroredPartition) -> Com
                 high = middle
                 continue
             theirs = await _entry_at(node, partition, mine.base_offset)
-            if theirs is not None and (theirs.base_offset, theirs.last_offset, theirs.crc) == (
-                mine.base_offset,
-                mine.last_offset,
-                mine.crc,
-            ):
+            if _are_same(mine, theirs):
                 low = mine.last_offset + 1
             else:
                 high = min(middle, max(low, mine.base_offset))
@@ -74,14 +71,17 @@ async def _is_same(node: SourceNode, partition: MirroredPartition, offset: int) 
     mine = partition.log.entry_at(offset)
     if mine is None or mine.last_offset != offset:
         return False
-    theirs = await _entry_at(node, partition, mine.base_offset)
-    return theirs is not None and theirs[1:] == mine[1:]
+    return _are_same(mine, await _entry_at(node, partition, mine.base_offset))
+
+
+def _are_same(mine: Entry, theirs: Entry | None) -> bool:
+    return theirs is not None and theirs[1:] == mine[1:]  # not the position in what was read
 
 
 async def _entry_at(node: SourceNode, partition: MirroredPartition, offset: int) -> Entry | None:
     """Return the source's entry that contains `offset`, or the next one. Raises _FetchRefused."""
     request = FetchFrom(partition.topic_id, max(offset, 0), partition.leader_epoch, -1, _FETCH_BYTES)
-    answers = await node.fetch({partition.key: request}, max_wait_ms=0, max_bytes=_FETCH_BYTES)
+    answers = await node.fetch({partition.key: request}, max_wait_ms=0, max_bytes=_FETCH_BYTES, compares=True)
     answer = answers.get(partition.key)
     if answer is None:  # the fetch session was refused
         raise _FetchRefused(ErrorCode.UNKNOWN_SERVER_ERROR)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -17,12 +18,14 @@ from barnabas.broker.mirrors.stored_entries import Entry, iter_entries
 from barnabas.broker.storage.files.durable_files import sync_directory
 from barnabas.broker.storage.log.appending.follower import FollowerAppender
 from barnabas.broker.storage.segment.old_format_slice import OldFormatSlice
+from barnabas.protocol.errors import BrokerError
 from barnabas.protocol.records.layout import NO_PARTITION_LEADER_EPOCH
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from barnabas.broker.partitions.partition import Partition
+    from barnabas.broker.storage.files.leader_epoch import EpochEntry
     from barnabas.broker.storage.log.partition_log import PartitionLog
     from barnabas.broker.storage.log_manager import LogManager
 
@@ -75,6 +78,17 @@ class CopiedLog:
         return self._log.log_end_offset
 
     @property
+    def bytes_per_offset(self) -> float | None:
+        """Mean size of what the copy has, per offset; None for an empty copy."""
+        count = self.end - self.start
+        return self._log.size_bytes / count if count > 0 else None
+
+    @property
+    def is_compacted(self) -> bool:
+        """Whether this broker compacts the copy."""
+        return self._log.config.compact
+
+    @property
     def latest_epoch(self) -> int:
         """Leader epoch of the last batch, or -1. An epoch that begins at the end has no batch."""
         core = self._log.core
@@ -92,7 +106,7 @@ class CopiedLog:
     @property
     def syncs_appends(self) -> bool:
         """Whether `carry_out` may sync what it appends."""
-        return self._log.config.flush_messages != _NEVER
+        return self._log.config.acks_all_flush_messages != _NEVER
 
     def end_of_epoch(self, epoch: int) -> EpochEnd:
         """Return the largest epoch of the log up to `epoch`, and its end; -1 for both if there is none."""
@@ -112,9 +126,9 @@ class CopiedLog:
     def carry_out(self, actions: Sequence[LogAction]) -> CopiedChange:
         """Carry out actions in order; return what has changed.
 
-        What is appended is synced if flush.messages requires it. Raises BrokerError KAFKA_STORAGE_ERROR, StorageError,
-        CorruptFileError for damaged records (whole batches before them are appended), OSError if cut records cannot be
-        kept.
+        What is appended is synced if flush.messages or flush.acks.all requires it. Raises BrokerError
+        KAFKA_STORAGE_ERROR, StorageError, CorruptFileError for damaged records (whole batches before them are
+        appended), OSError if cut records cannot be kept.
         """
         change = CopiedChange()
         log = self._log
@@ -126,7 +140,7 @@ class CopiedLog:
                         change.bytes += self._follower.append_as_follower(records)
                     finally:
                         change.records += log.log_end_offset - end
-                    if log.log_end_offset - log.durable_offset >= log.config.flush_messages:
+                    if log.log_end_offset - log.durable_offset >= log.config.acks_all_flush_messages:
                         log.flush()
                 case RaiseStart(offset):
                     if offset > log.log_start_offset:
@@ -139,6 +153,26 @@ class CopiedLog:
                     self._restart(offset, missed, reason or "it has no record in common with its source")
                     change.has_cut = True
         return change
+
+    def follow_epochs(self, found: Sequence[EpochEntry]) -> None:
+        """Take over leader epochs of the source, ordered, the newest included; older ones of the copy stay.
+
+        Raises OSError.
+        """
+        core = self._log.core
+        with core.lock:
+            present, first, last = core.epochs.entries, found[0], found[-1]
+            older = [each for each in present if each.epoch < first.epoch and each.start_offset < first.start_offset]
+            known = [each for each in found if each.start_offset <= core.log_end_offset]
+            newer = [each for each in present if each.epoch > last.epoch and each.start_offset >= last.start_offset]
+            if newer and known and newer[0].start_offset == known[-1].start_offset:
+                known.pop()
+            is_changed = core.epochs.replace_entries((*older, *known, *newer))
+            core.epochs.truncate_from_start(core.log_start_offset)
+            if is_changed and core.epochs.entries != present:
+                core.epochs.write()
+                core.latest_epoch = core.epochs.latest_epoch
+                logger.info("%s has other leader epochs, as its source: %s", self._log, [*older, *known, *newer])
 
     def publish(self, change: CopiedChange) -> None:
         """Wake the fetches that wait for appended records, or whose records are gone. Event loop only."""
@@ -155,10 +189,11 @@ class CopiedLog:
             log.log_end_offset - 1,
             "" if kept is None else f"; kept in {kept}",
         )
-        self._log_manager.truncate(log.topic_partition, offset)
+        with self._dropping(kept):
+            self._log_manager.truncate(log.topic_partition, offset)
 
     def _cut(self, offset: int, reason: str) -> None:
-        log = self._log
+        log, kept = self._log, None
         if offset < log.log_end_offset:
             kept = self._keep(offset)
             logger.warning(
@@ -169,10 +204,11 @@ class CopiedLog:
                 reason,
                 "" if kept is None else f"; kept in {kept}",
             )
-        self._log_manager.truncate(log.topic_partition, offset)
+        with self._dropping(kept):
+            self._log_manager.truncate(log.topic_partition, offset)
 
     def _restart(self, offset: int, missed: int, reason: str) -> None:
-        log = self._log
+        log, kept = self._log, None
         if log.log_start_offset < log.log_end_offset:
             kept = self._keep(log.log_start_offset)
             logger.warning(
@@ -185,7 +221,18 @@ class CopiedLog:
                 f"; {missed} offsets were deleted at the source before they were copied" if missed else "",
                 "" if kept is None else f"; kept in {kept}",
             )
-        self._log_manager.restart(log.topic_partition, offset)
+        with self._dropping(kept):
+            self._log_manager.restart(log.topic_partition, offset)
+
+    @contextmanager
+    def _dropping(self, kept: Path | None) -> Iterator[None]:
+        """Remove the file of the records that were to be dropped if the log still has them: another attempt follows."""
+        try:
+            yield
+        except BrokerError:
+            if kept is not None and self._log.core.is_online:
+                kept.unlink()
+            raise
 
     def _keep(self, offset: int) -> Path | None:
         """Write the batches from `offset` on to a file of a segment's format in the log directory; return its path.
@@ -198,16 +245,20 @@ class CopiedLog:
             return None
         path = log.log_dir / f"{log.topic_partition}.cut-{log.wall_ms()}-{offset:020d}.log"
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
-        with os.fdopen(descriptor, "wb") as out:
-            while offset < end:
-                data = self._read(offset, _CHUNK_BYTES)
-                if data is None:
-                    break
-                out.write(data)
-                offset = max([offset, *(each.last_offset for each in iter_entries(memoryview(data)))]) + 1
-            out.flush()
-            os.fsync(out.fileno())
-        sync_directory(path.parent)
+        try:
+            with os.fdopen(descriptor, "wb") as out:
+                while offset < end:
+                    data = self._read(offset, _CHUNK_BYTES)
+                    if data is None:
+                        break
+                    out.write(data)
+                    offset = max([offset, *(each.last_offset for each in iter_entries(memoryview(data)))]) + 1
+                out.flush()
+                os.fsync(out.fileno())
+            sync_directory(path.parent)
+        except (OSError, BrokerError):
+            path.unlink()  # a full disk: each attempt would leave a part
+            raise
         return path
 
     def _read(self, offset: int, max_bytes: int) -> bytes | None:

@@ -37,7 +37,7 @@ from barnabas.protocol.messages.cluster.configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
 )
-from barnabas.protocol.messages.data.fetch import READ_UNCOMMITTED
+from barnabas.protocol.messages.data.fetch import COMPARING_REPLICA_ID, READ_UNCOMMITTED
 from barnabas.protocol.messages.data.list_offsets import (
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
@@ -84,16 +84,23 @@ class KafkaSourceNode:
         """Whether the last request was refused because of its session."""
 
     async def fetch(
-        self, partitions: Mapping[TopicPartition, FetchFrom], *, max_wait_ms: int, max_bytes: int
+        self,
+        partitions: Mapping[TopicPartition, FetchFrom],
+        *,
+        max_wait_ms: int,
+        max_bytes: int,
+        compares: bool = False,
     ) -> Mapping[TopicPartition, FetchedPartition]:
         """Fetch from several partitions; wait up to `max_wait_ms` for a first byte.
 
-        Partitions without news may be left out of the answer. Raises ClientError.
+        `compares`: the offsets do not say what a standby has. Partitions without news may be left out of the answer.
+        Raises ClientError.
         """
         has_ids = all(each.topic_id for each in partitions.values())
         highest = None if has_ids else TOPIC_IDS_FROM - 1
         replica_id = self._replica_id
         if replica_id != NO_REPLICA:
+            replica_id = COMPARING_REPLICA_ID if compares else replica_id
             highest = min(highest or REPLICA_IDS_UNTIL, REPLICA_IDS_UNTIL)
         connection = await self._current()
         wanted = {
@@ -228,7 +235,7 @@ class KafkaSource:
         for start in range(0, len(topics), _CONFIGS_AT_ONCE):
             part = topics[start : start + _CONFIGS_AT_ONCE]
             resources = [DescribeConfigsResource(ConfigResource(TOPIC_RESOURCE, each)) for each in part]
-            request: Any = DescribeConfigsRequest(resources)
+            request: Any = DescribeConfigsRequest(resources, include_documentation=False)
             described: Iterable[DescribedResource] = await self._cluster.ask_any(DESCRIBE_CONFIGS, request)
             for each in described:
                 if each.error is ErrorCode.NONE:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.mirrors.common_end import find_common_end
 from barnabas.broker.mirrors.copied_log import CopiedChange
+from barnabas.broker.mirrors.epoch_questions import ask_for_epochs
 from barnabas.broker.mirrors.partition_copier import (
     REFUSED_RETRY_SECONDS,
     RETRY_SECONDS,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from barnabas.broker.mirrors.byte_rate import ByteRate
+    from barnabas.broker.mirrors.common_end import CommonEnd
     from barnabas.broker.mirrors.copied_log import LogAction
     from barnabas.broker.mirrors.mirrored_partition import MirroredPartition
     from barnabas.broker.mirrors.partition_copier import FetchedPartition
@@ -74,6 +76,7 @@ class LeaderFetcher:
         lost_retry_seconds: float = RETRY_SECONDS,
         inline_bytes: int = 0,
         copies_anew: bool = False,
+        follows_epochs: bool = False,
     ) -> None:
         """`on_lost` is called when the metadata of the source has to be looked at again.
 
@@ -82,8 +85,10 @@ class LeaderFetcher:
         `lost_retry_seconds`: before a partition that the leader does not serve is fetched again.
         `inline_bytes`: of an answer, up to which unsynced appends are made in the event loop.
         `copies_anew`: a compacted partition that may lack tombstones is copied again from the source's start.
+        `follows_epochs`: copies get the leader epochs of the source that their batches do not show.
         """
         self._copies_anew = copies_anew
+        self._follows_epochs = follows_epochs
         self._inline_bytes = inline_bytes
         self._lost_retry_seconds = lost_retry_seconds
         self._connect = connect
@@ -150,7 +155,7 @@ class LeaderFetcher:
     async def _round(self, node: SourceNode) -> None:
         """Send one Fetch, and carry out what its answer means. Raises ClientError."""
         now = self._now()
-        ready = [each for each in self._partitions.values() if each.resume_at <= now]
+        ready = [each for each in self._partitions.values() if each.resume_at <= now and not each.is_changing]
         self._changed.clear()
         if not ready:
             await self._wait_for_work(now)
@@ -158,19 +163,28 @@ class LeaderFetcher:
         await self._begin(node, ready)
         waits = [each.resume_at - now for each in self._partitions.values() if each.resume_at > now]
         wait_ms = min([MAX_WAIT_MS, *(int(1000 * each) + 1 for each in waits)])
-        requested = {
-            each.key: each.fetch_from(PARTITION_BYTES) for each in ready if each.is_begun and each.resume_at <= now
-        }
-        if not requested:
+        current = [each for each in self._partitions.values() if each.is_current]
+        if self._follows_epochs and await ask_for_epochs(node, current, self._executor, self._has):
+            wait_ms = 0  # there is another question
+        fetched = {each.key: each for each in ready if each.is_begun and each.resume_at <= now and self._has(each)}
+        if not fetched:
             return
+        requested = {key: each.fetch_from(PARTITION_BYTES) for key, each in fetched.items()}
         answers = await node.fetch(requested, max_wait_ms=wait_ms, max_bytes=MAX_BYTES)
-        for key, answer in answers.items():
-            if answer.records and key in self._partitions:
-                self._partitions[key].note_caught_up_until(self.answered_at)
+        # A partition may have got another leader meanwhile, or its topic may have been deleted and created again. In
+        # another epoch of the same leader, the copy has to be compared with it before the next append.
+        answered = [
+            (partition, answer)
+            for key, answer in answers.items()
+            if (partition := fetched.get(key)) is not None and self._has_begun(partition)
+        ]
+        for partition, answer in answered:
+            if answer.records or answer.error is not ErrorCode.NONE:
+                partition.note_caught_up_until(self.answered_at)
         self.answered_at = self._now()
-        await self._apply(node, answers)
+        await self._apply(node, answered)
         size = sum(len(each.records) for each in answers.values())
-        pause = self._rate.seconds_after(size)
+        pause = self._rate.seconds_after(size, now)
         if 0 < size < _SMALL_BYTES:
             pause = max(pause, now + self._interval_seconds - self._now())
         if pause > 0:
@@ -180,9 +194,9 @@ class LeaderFetcher:
         """Compare copies with this leader before they are fetched, with one request for the epochs of all of them."""
         epochs: dict[MirroredPartition, int] = {}
         for partition in partitions:
-            if partition.starts_at is not None:
+            if partition.starts_at is not None and self._has(partition):
                 await self._start(node, partition, partition.starts_at)
-            if partition.is_begun:
+            if partition.starts_at is not None or partition.is_begun or not self._has(partition):
                 continue
             # Before the comparison: another leader that is found meanwhile requires another one.
             partition.is_begun = True
@@ -198,14 +212,19 @@ class LeaderFetcher:
     async def _compare_epochs(
         self, node: SourceNode, epochs: Mapping[MirroredPartition, int]
     ) -> dict[MirroredPartition, list[Action]]:
-        """Ask where a leader epoch of each partition ends; return what follows. Raises ClientError."""
+        """Ask where a leader epoch of each partition ends; return what follows. Raises ClientError.
+
+        Nothing follows for a partition that has another leader, or another epoch of this one, by then.
+        """
         ends = await node.epoch_ends(
             {each.key: epoch for each, epoch in epochs.items()}, {each.key: each.leader_epoch for each in epochs}
         )
         found: dict[MirroredPartition, list[Action]] = {}
         for partition in epochs:
             end = ends[partition.key]
-            if isinstance(end, EpochEnd):
+            if not self._has_begun(partition):
+                found[partition] = []
+            elif isinstance(end, EpochEnd):
                 found[partition] = partition.copier.epoch_end_found(end, partition.log)
             else:
                 partition.is_begun = False  # a fetch without the comparison could append to diverged records
@@ -213,21 +232,24 @@ class LeaderFetcher:
         return found
 
     async def _start(self, node: SourceNode, partition: MirroredPartition, start: str) -> None:
-        """Let a new copy begin at the source's end, or at a time. Raises ClientError."""
-        partition.starts_at = None
-        if partition.log.end > 0:
-            return
+        """Let a new copy begin at the source's end, or at a time. Raises ClientError; the start is still due then."""
         key = partition.key
-        bounds = (await node.offset_ranges([key]))[key]
-        offset = bounds.end
-        if start != LATEST and bounds.error is ErrorCode.NONE:
-            found = (await node.offsets_at([key], int(start)))[key]
-            offset = found.start if found.error is ErrorCode.NONE and found.start >= 0 else bounds.end
-        if bounds.error is not ErrorCode.NONE:
-            partition.starts_at = start
-            await self._carry_out(node, partition, partition.copier.refused(bounds.error))
-        elif offset > 0:
-            await self._change_logs([(partition, [Restart(offset, 0)])])
+        if partition.log.end == 0:
+            found = (await node.offset_ranges([key]))[key]
+            offset = found.end
+            if start != LATEST and found.error is ErrorCode.NONE:
+                found = (await node.offsets_at([key], int(start)))[key]
+                offset = found.start if found.start >= 0 else offset
+            if found.error is not ErrorCode.NONE:
+                await self._carry_out(node, partition, partition.copier.refused(found.error))
+                return
+            if not self._has(partition):
+                return
+            if offset > 0:
+                await self._change_logs([(partition, [Restart(offset, 0)])])
+                if partition.log.end != offset:
+                    return  # it has failed, and is tried again
+        partition.starts_at = None
 
     async def _wait_for_work(self, now: float) -> None:
         until = min((each.resume_at for each in self._partitions.values()), default=now + 3600)
@@ -237,13 +259,10 @@ class LeaderFetcher:
         except TimeoutError:
             return
 
-    async def _apply(self, node: SourceNode, answers: Mapping[TopicPartition, FetchedPartition]) -> None:
+    async def _apply(self, node: SourceNode, answers: Sequence[tuple[MirroredPartition, FetchedPartition]]) -> None:
         work: _Work = []
         later: list[tuple[MirroredPartition, list[Action]]] = []
-        for key, answer in answers.items():
-            partition = self._partitions.get(key)
-            if partition is None:
-                continue
+        for partition, answer in answers:
             actions = self._copied_anew(partition, answer) or partition.copier.fetched(answer, partition.log)
             changes = [each for each in actions if isinstance(each, Append | RaiseStart | Restart | Truncate)]
             if len(changes) < len(actions):
@@ -251,13 +270,13 @@ class LeaderFetcher:
             elif changes:
                 work.append((partition, changes))
                 # The next request begins with the partitions that had nothing: no partition starves the others.
-                self._partitions[key] = self._partitions.pop(key)
+                self._partitions[partition.key] = self._partitions.pop(partition.key)
         if work:
             await self._change_logs(work)
         now = self._now()
-        for key, answer in answers.items():
-            partition = self._partitions.get(key)
-            if partition is not None and answer.error is ErrorCode.NONE and partition.resume_at <= now:
+        for partition, answer in answers:
+            # Without `is_begun` it has got another epoch meanwhile, in which it is not compared yet.
+            if self._has_begun(partition) and answer.error is ErrorCode.NONE and partition.resume_at <= now:
                 partition.note_source(answer.high_watermark, now)
         for partition, actions in later:
             await self._carry_out(node, partition, actions)
@@ -272,7 +291,6 @@ class LeaderFetcher:
             return []  # the copier says so
         caught_up_at = partition.caught_up_at
         assert caught_up_at is not None, "the partition was behind"
-        partition.note_copied_anew(now)
         reason = (
             f"it was behind for {now - caught_up_at:.0f} s, longer than delete.retention.ms, and the source has "
             "compacted what it lacks, perhaps with deletions of keys that the copy still has"
@@ -280,9 +298,12 @@ class LeaderFetcher:
         return [Restart(answer.log_start_offset, 0, reason)]
 
     async def _carry_out(self, node: SourceNode, partition: MirroredPartition, actions: Sequence[Action]) -> None:
-        """Carry out actions of one partition, with further requests where they are needed. Raises ClientError."""
+        """Carry out actions of one partition, with further requests where they are needed. Raises ClientError.
+
+        Nothing is done for a partition that is copied from another leader, or in another epoch of this one, by now.
+        """
         queue = list(actions)
-        while queue:
+        while queue and self._has(partition):
             action = queue.pop(0)
             key, log, copier = partition.key, partition.log, partition.copier
             match action:
@@ -290,6 +311,8 @@ class LeaderFetcher:
                     await self._change_logs([(partition, [action])])
                 case FindOffsets():
                     found = (await node.offset_ranges([key]))[key]
+                    if not self._has_begun(partition):
+                        return
                     if found.error is ErrorCode.NONE:
                         queue += copier.offsets_found(found.start, found.end, log)
                     else:
@@ -298,12 +321,15 @@ class LeaderFetcher:
                     queue += (await self._compare_epochs(node, {partition: epoch}))[partition]
                 case FindCommonEnd():
                     try:
-                        common = await find_common_end(node, partition)
+                        common: CommonEnd | ErrorCode | Fail = await find_common_end(node, partition)
                     except BrokerError as error:  # the copy itself cannot be read
+                        common = Fail(str(error), REFUSED_RETRY_SECONDS)
+                    if not self._has_begun(partition):
+                        return
+                    if isinstance(common, Fail):
                         partition.is_begun = False
-                        queue.append(Fail(str(error), REFUSED_RETRY_SECONDS))
-                        continue
-                    if isinstance(common, ErrorCode):
+                        queue.append(common)
+                    elif isinstance(common, ErrorCode):
                         partition.is_begun = False
                         queue += copier.refused(common)
                     else:
@@ -317,19 +343,35 @@ class LeaderFetcher:
                 case Fail(reason, retry_seconds):
                     self._fail(partition, reason, retry_seconds)
 
+    def _has(self, partition: MirroredPartition | None) -> bool:
+        """Return whether a partition is still copied from this leader: after a wait it may not be."""
+        return partition is not None and self._partitions.get(partition.key) is partition
+
+    def _has_begun(self, partition: MirroredPartition) -> bool:
+        """Return whether an answer is for the present leader and epoch of a partition."""
+        return self._has(partition) and partition.is_begun
+
     async def _change_logs(self, work: _Work) -> None:
         if self._is_inline(work):
             self._publish(work, _change_logs(work))
             return
         loop = asyncio.get_running_loop()
+        for partition, _ in work:
+            partition.is_changing = True
         # Shielded: an append that runs on the thread must be published although this fetcher is cancelled.
         done = asyncio.ensure_future(loop.run_in_executor(self._executor, _change_logs, work))
-        done.add_done_callback(lambda each: None if each.cancelled() else self._publish(work, each.result()))
+        done.add_done_callback(lambda each: self._changed_on_thread(work, each))
         try:
             await asyncio.shield(done)
         except asyncio.CancelledError:
             await asyncio.wait([done])  # the log has another appender once this task has ended
             raise
+
+    def _changed_on_thread(self, work: _Work, done: asyncio.Future[list[CopiedChange | str]]) -> None:
+        for partition, _ in work:
+            partition.is_changing = False
+        if not done.cancelled() and done.exception() is None:  # a bug is raised where the result is waited for
+            self._publish(work, done.result())
 
     def _is_inline(self, work: _Work) -> bool:
         left = self._inline_bytes
@@ -341,14 +383,18 @@ class LeaderFetcher:
         return left > 0
 
     def _publish(self, work: _Work, outcomes: Sequence[CopiedChange | str]) -> None:
-        for (partition, _), outcome in zip(work, outcomes, strict=True):
+        for (partition, actions), outcome in zip(work, outcomes, strict=True):
             if isinstance(outcome, CopiedChange):
                 partition.log.publish(outcome)
                 partition.bytes_copied += outcome.bytes
+                if any(isinstance(each, Restart) and each.reason for each in actions):
+                    partition.note_copied_anew(self._now())
                 if outcome.bytes:
                     partition.copier.appended()
             else:
                 partition.log.publish(CopiedChange(has_cut=True))  # whole batches before the damage are appended
+                if any(isinstance(each, Restart | Truncate) for each in actions):
+                    partition.is_begun = False  # a fetch without the comparison could append to diverged records
                 for action in partition.copier.damaged(outcome):
                     assert isinstance(action, Fail)
                     self._fail(partition, action.reason, action.retry_seconds)

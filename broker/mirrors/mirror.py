@@ -31,6 +31,7 @@ from barnabas.broker.mirrors.following.local_groups import LocalGroups
 from barnabas.broker.mirrors.following.source_groups import SourceGroups
 from barnabas.broker.mirrors.kafka_source import KafkaSource
 from barnabas.broker.mirrors.leader_fetcher import LeaderFetcher
+from barnabas.broker.mirrors.leader_fetchers import LeaderFetchers
 from barnabas.broker.mirrors.mirrored_partition import MirroredPartition
 from barnabas.broker.mirrors.status import MirrorState, MirrorStatus, TopicProblem
 from barnabas.broker.storage.log.partition_log import PartitionLog
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from barnabas.broker.metadata.placement import Placement
     from barnabas.broker.metadata.plan import Plan
     from barnabas.broker.mirrors.parts import MirrorParts
-    from barnabas.broker.mirrors.source import Source, SourceTopic
+    from barnabas.broker.mirrors.source import Source, SourceMetadata, SourceTopic
     from barnabas.protocol.messages.topics.topics import TopicResult
     from barnabas.protocol.mirrors.definition import MirrorDefinition
     from barnabas.protocol.mirrors.topic import TopicMirrorState
@@ -78,8 +79,7 @@ class Mirror:
         self._source: Source | None = None
         self._loop = asyncio.get_running_loop()
         self._rate = ByteRate(definition.max_bytes_per_second, self._loop.time)
-        self._fetchers: dict[int, LeaderFetcher] = {}
-        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._fetchers = LeaderFetchers(definition.name, self._make_fetcher)
         self._groups: GroupFollower | None = None
         self._following: asyncio.Task[None] | None = None
         self._look_now = asyncio.Event()
@@ -95,11 +95,6 @@ class Mirror:
         self.has_looked = False
         """Whether the source's topics are known."""
 
-    @property
-    def leader_errors(self) -> list[str]:
-        """Reasons why leaders of the source cannot be reached."""
-        return [each.error for each in list(self._fetchers.values()) if each.error is not None]
-
     async def run(self) -> None:
         """Mirror until cancelled."""
         backoff = _SHORTEST_LOOK_SECONDS
@@ -114,6 +109,11 @@ class Mirror:
                     backoff = _SHORTEST_LOOK_SECONDS
                 except (ClientError, BrokerError, OSError, ValueError) as error:
                     self._note_error(str(error))
+                    wait = backoff
+                    backoff = min(2 * backoff, _LONGEST_BACKOFF_SECONDS)
+                except Exception as error:
+                    logger.exception("a bug: mirror %s looks at its source again", self.definition.name)
+                    self.error = f"a bug, see the broker's log: {error!r}"
                     wait = backoff
                     backoff = min(2 * backoff, _LONGEST_BACKOFF_SECONDS)
                 await asyncio.sleep(_SHORTEST_LOOK_SECONDS)
@@ -141,10 +141,10 @@ class Mirror:
         return None if found is None else found.log.end
 
     async def _stop(self) -> None:
-        tasks = [*self._tasks.values(), *([] if self._following is None else [self._following])]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._following is not None:
+            self._following.cancel()
+            await asyncio.wait([self._following])
+        await self._fetchers.stop()
         if self._source is not None:
             await self._source.close()
 
@@ -162,7 +162,9 @@ class Mirror:
     async def _look(self, source: Source) -> None:
         """Bring topics and fetchers in line with the source. Raises ClientError, BrokerError."""
         named = named_topics(self.definition, self._image)
-        found = discover(self.definition, await source.metadata(named), self._image)
+        metadata = await source.metadata(named)
+        self._ensure_other_cluster(metadata)
+        found = discover(self.definition, metadata, self._image)
         problems = dict(found.problems)
         await self._take(source, found, problems)
         await self._grow(found, problems)
@@ -178,6 +180,15 @@ class Mirror:
         self.problems = problems
         self._assign(found.follow)
         self.has_looked = True
+
+    def _ensure_other_cluster(self, metadata: SourceMetadata) -> None:
+        """Raise ClientError for this cluster itself, and for a copy of its directories."""
+        cluster_id = self._parts.store.cluster_id
+        if metadata.cluster_id == cluster_id:
+            raise ClientError(
+                f"the source is this cluster itself, or was copied from its directories: both have the cluster id "
+                f"{cluster_id}, so both would hand out the same producer ids"
+            )
 
     async def _take(self, source: Source, found: Discovery, problems: dict[str, str]) -> None:
         """Create the topics that are new at the source, and follow them."""
@@ -284,7 +295,7 @@ class Mirror:
             for number, source in topic.partitions.items():
                 wanted[TopicPartition(name, number)] = (source.leader, source.leader_epoch)
         for key in [each for each in self.partitions if each not in wanted]:
-            self._release(key)
+            self._fetchers.remove(key)
             del self.partitions[key]
         for key, (leader, epoch) in wanted.items():
             partition = self._mirrored(key, follow[key.topic])
@@ -292,27 +303,24 @@ class Mirror:
                 continue
             is_new_epoch = partition.leader_epoch != epoch
             partition.leader_epoch = epoch
-            fetcher = self._fetchers.get(leader)
-            if leader >= 0 and fetcher is not None and key in fetcher.keys and not is_new_epoch:
+            if self._fetchers.copies(key, leader) and not is_new_epoch:
                 continue
-            self._release(key)
+            self._fetchers.remove(key)
             if leader >= 0:
-                self._fetcher(leader).add(partition)
-        for leader in [each for each, fetcher in self._fetchers.items() if not fetcher.keys]:
-            del self._fetchers[leader]
-            self._tasks.pop(leader).cancel()
+                self._fetchers.add(partition, leader)
+        self._fetchers.end_idle()
 
     def _mirrored(self, key: TopicPartition, topic: SourceTopic) -> MirroredPartition | None:
         """Return the partition to copy to; None if it is not served here."""
         served = self._parts.partitions.get(*key)
         known = self.partitions.get(key)
         if served is None or not isinstance(served.log, PartitionLog):
-            self._release(key)
+            self._fetchers.remove(key)
             self.partitions.pop(key, None)
             return None
         if known is not None and known.log.partition is served and known.topic_id == topic.topic_id:
             return known
-        self._release(key)
+        self._fetchers.remove(key)
         log = CopiedLog(served, served.log, self._parts.log_manager, keeps_cut=self.definition.keep_cut)
         partition = MirroredPartition(
             key, topic.topic_id, log, self._loop.time(), compares_batches=key.topic in self.definition.take_existing
@@ -325,31 +333,23 @@ class Mirror:
         self.partitions[key] = partition
         return partition
 
-    def _release(self, key: TopicPartition) -> None:
-        for fetcher in self._fetchers.values():
-            fetcher.remove(key)
-
-    def _fetcher(self, leader: int) -> LeaderFetcher:
-        found = self._fetchers.get(leader)
-        if found is None:
-            source = self._source
-            assert source is not None
-            found = self._fetchers[leader] = LeaderFetcher(
-                partial(source.node, leader),
-                self._parts.executor,
-                self._rate,
-                on_lost=self._look_now.set,
-                interval_seconds=_REQUEST_INTERVAL_SECONDS,
-                copies_anew=True,
-            )
-            name = f"mirror-{self.definition.name}-{leader}"
-            self._tasks[leader] = self._loop.create_task(found.run(), name=name)
-        return found
+    def _make_fetcher(self, leader: int) -> LeaderFetcher:
+        source = self._source
+        assert source is not None, "its leaders are known"
+        return LeaderFetcher(
+            partial(source.node, leader),
+            self._parts.executor,
+            self._rate,
+            on_lost=self._look_now.set,
+            interval_seconds=_REQUEST_INTERVAL_SECONDS,
+            copies_anew=True,
+            follows_epochs=True,
+        )
 
     def status(self) -> MirrorStatus:
         """Return the state of the mirror and of its partitions. Any thread may call it."""
         now = self._loop.time()
-        errors = [*([self.error] if self.error else []), *self.leader_errors]
+        errors = [*([self.error] if self.error else []), *self._fetchers.errors]
         if self._groups is not None and self._groups.error is not None:
             errors.append(f"groups: {self._groups.error}")
         return MirrorStatus(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.mirrors.partition_copier import PartitionCopier
 from barnabas.broker.mirrors.source import FetchFrom
+from barnabas.broker.mirrors.source_epochs import SourceEpochs
 from barnabas.broker.mirrors.status import UNKNOWN_OFFSET, PartitionCopyState, PartitionStatus
 from barnabas.broker.mirrors.stored_entries import has_gap
 
@@ -38,6 +39,12 @@ class MirroredPartition:
         self.copier = PartitionCopier(compares_batches=compares_batches)
         self.is_begun = False
         """Whether the copy was compared with the present leader."""
+        self.epochs = SourceEpochs()
+        """Leader epochs that the source has and the copied batches do not show."""
+        self.is_current = False
+        """Whether the copy has been complete since it was compared with the present leader."""
+        self.is_changing = False
+        """Whether a thread changes the log now, perhaps for a fetcher that has lost the partition meanwhile."""
         self.resume_at = 0.0
         """When to fetch again after a failure, by the loop's clock."""
         self.state = PartitionCopyState.WAITING
@@ -58,7 +65,8 @@ class MirroredPartition:
     def begin(self) -> None:
         """Compare the copy with its leader before the next fetch."""
         self.copier = PartitionCopier(compares_batches=self._compares_batches)
-        self.is_begun = False
+        self.is_begun = self.is_current = False
+        self.epochs.begin()
 
     def fetch_from(self, max_bytes: int) -> FetchFrom:
         """Return the next fetch."""
@@ -66,9 +74,14 @@ class MirroredPartition:
         return FetchFrom(self.topic_id, log.end, self.leader_epoch, self.copier.last_fetched_epoch(log), max_bytes)
 
     def note_caught_up_until(self, at: float | None) -> None:
-        """Note the last moment at which the leader had nothing new; None: it has not answered."""
-        if self.state is PartitionCopyState.CAUGHT_UP and at is not None:
-            self.caught_up_at = at
+        """Note that the copy may be behind, and the last moment at which the leader had nothing new.
+
+        None: it has not answered.
+        """
+        if self.state is PartitionCopyState.CAUGHT_UP:
+            self.state = PartitionCopyState.COPYING  # so that a later answer, perhaps of another leader, moves it not
+            if at is not None:
+                self.caught_up_at = at
 
     def may_lack_tombstones(self, fetched: FetchedPartition, now: float) -> bool:
         """Return whether the source may have deleted tombstones between the copy and what was fetched.
@@ -82,7 +95,7 @@ class MirroredPartition:
         return is_late and has_gap(fetched.records, self.log.end)
 
     def note_copied_anew(self, now: float) -> None:
-        """Note that the copy begins again, from the source's first record."""
+        """Note that the copy has begun again, from the source's first record."""
         self.state = PartitionCopyState.COPYING
         self.began_at, self.caught_up_at = now, None
 
@@ -92,6 +105,7 @@ class MirroredPartition:
         self.error = None
         if self.log.end >= high_watermark:
             self.state = PartitionCopyState.CAUGHT_UP
+            self.is_current = True
             self.caught_up_at = now
         else:
             self.state = PartitionCopyState.COPYING
@@ -123,4 +137,12 @@ class MirroredPartition:
             self.error,
             self.bytes_copied,
             self.errors,
+            self._lag_bytes(lag),
         )
+
+    def _lag_bytes(self, lag_records: int | None) -> int | None:
+        """Estimate: the source tells sizes only to users who may describe its whole cluster."""
+        if not lag_records:
+            return lag_records
+        mean = self.log.bytes_per_offset
+        return None if mean is None else round(mean * lag_records)

@@ -14,7 +14,8 @@ to be carried out in order before the next request:
     FindTopic     the source has no such topic, or not under this id
     Fail          nothing can be copied; try again later
 
-With each new leader or connection the copy asks where its last epoch ends at the source. From version 12 of Fetch on
+With each new leader or connection the copy asks where its last epoch ends at the source; if its batches have no epoch,
+it compares the last of them with the source's. From version 12 of Fetch on
 the source also compares the epoch of the copy's last batch with each request.
 
 Source: Kafka AbstractFetcherThread, ReplicaFetcherThread, Partition.appendRecordsToFollowerOrFutureReplica.
@@ -154,6 +155,11 @@ class LogView(Protocol):
         """Leader epoch of the last batch, or -1."""
         ...
 
+    @property
+    def is_compacted(self) -> bool:
+        """Whether batches of the copy may have been rewritten."""
+        ...
+
     def end_of_epoch(self, epoch: int) -> EpochEnd:
         """Return the largest epoch of the copy up to `epoch`, and its end."""
         ...
@@ -187,11 +193,15 @@ class PartitionCopier:
 
     def begin(self, log: LogView) -> list[Action]:
         """Return what comes before the first Fetch at a leader."""
-        if self._compares_batches and log.start < log.end:
-            return [FindCommonEnd()]
-        if log.start == log.end or log.latest_epoch == NO_PARTITION_LEADER_EPOCH:
+        if log.start == log.end:
             return []
-        return [FindEpochEnd(log.latest_epoch)]
+        if self._compares_batches:
+            return [FindCommonEnd()]
+        if log.latest_epoch != NO_PARTITION_LEADER_EPOCH:
+            return [FindEpochEnd(log.latest_epoch)]
+        # Record formats before 2 have no epochs. Compaction rewrites batches on each side, so equal records could
+        # look different: of a compacted topic only a source that has become shorter is noticed.
+        return [] if log.is_compacted else [FindCommonEnd()]
 
     def fetched(self, answer: FetchedPartition, log: LogView) -> list[Action]:
         """Return the actions for an answer to a Fetch from the copy's end on."""

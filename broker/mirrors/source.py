@@ -63,9 +63,17 @@ class SourceNode(Protocol):
     """A connection to one broker of the source. Requests may be sent one after the other."""
 
     async def fetch(
-        self, partitions: Mapping[TopicPartition, FetchFrom], *, max_wait_ms: int, max_bytes: int
+        self,
+        partitions: Mapping[TopicPartition, FetchFrom],
+        *,
+        max_wait_ms: int,
+        max_bytes: int,
+        compares: bool = False,
     ) -> Mapping[TopicPartition, FetchedPartition]:
-        """Fetch from several partitions; wait up to `max_wait_ms` for a first byte."""
+        """Fetch from several partitions; wait up to `max_wait_ms` for a first byte.
+
+        `compares`: the offsets do not say what a standby has.
+        """
         ...
 
     async def offset_ranges(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, OffsetRange]:

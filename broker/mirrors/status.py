@@ -56,6 +56,8 @@ class PartitionStatus:
     """Since the mirror started in this process."""
     errors: int = 0
     """Failures since the mirror started in this process."""
+    lag_bytes: int | None = None
+    """Estimated from the mean size of the copy's records; None also for a copy without any."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.protocol.records.batch import RecordBatch
 from barnabas.protocol.records.errors import CorruptRecordError
-from barnabas.protocol.records.layout import LOG_OVERHEAD, MAGIC_POSITION
+from barnabas.protocol.records.layout import LOG_OVERHEAD, MAGIC_POSITION, NO_PARTITION_LEADER_EPOCH
 from barnabas.protocol.records.legacy.messages import LegacyMessage, is_legacy_magic
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ class Entry(NamedTuple):
     last_offset: int
     size_bytes: int
     crc: int
+    epoch: int = NO_PARTITION_LEADER_EPOCH
+    """Leader epoch. The CRC does not cover it."""
 
 
 def iter_entries(records: memoryview) -> Iterator[Entry]:
@@ -38,7 +40,7 @@ def iter_entries(records: memoryview) -> Iterator[Entry]:
             yield Entry(position, message.last_offset, message.last_offset, size, message.crc)
         else:
             batch = RecordBatch(records, position)
-            yield Entry(position, batch.base_offset, batch.last_offset, size, batch.crc)
+            yield Entry(position, batch.base_offset, batch.last_offset, size, batch.crc, batch.partition_leader_epoch)
         position += size
 
 

@@ -134,6 +134,8 @@ class Connection(asyncio.BufferedProtocol):
         self._sender.close()
         self._buffer.close()
         self._registry.closed(self)
+        if self.session.on_closed:
+            self.session.closed()
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Return the free part of the buffer; never empty, because a full buffer pauses reading."""

@@ -118,19 +118,30 @@ class Dispatcher:
 
     def _refuse_unknown(self, dialect: Dialect, session: Session, header: Header) -> ResponseFrame:
         self._unknown.count_error(ErrorCode.UNSUPPORTED_VERSION.name.lower())
+        if header.api != ApiKey.API_VERSIONS:  # newer clients try their own version of ApiVersions first
+            self._warn_of_unknown(dialect, session, header)
         response_frame = ResponseFrame(*dialect.refuse_unknown(header))
         if session.quota is not None:
             session.quota.finish(header.api, is_answered=True)  # this response has no throttle time
-        if header.api != ApiKey.API_VERSIONS:  # newer clients try their own version of ApiVersions first
-            self._warnings.warn(
-                logger,
-                Event(session.host, "an API or version that is not served was requested"),
-                "api %d version %d requested by %s is not served",
-                header.api,
-                header.version,
-                session,
-            )
         return response_frame
+
+    def _warn_of_unknown(self, dialect: Dialect, session: Session, header: Header) -> None:
+        """Say once for each host, API and version what is refused and what to do; a client may only see EOF."""
+        advice = "see docs/protocol.md"
+        if dialect is dialect_of(0):
+            from barnabas.broker.network.refusal_advice import refusal_advice  # here: most clients are never refused
+
+            advice = refusal_advice(header.api, header.version)
+        self._warnings.warn(
+            logger,
+            Event(session.host, "an API or version that is not served was requested"),
+            "api %d version %d requested by %s is not served: %s",
+            header.api,
+            header.version,
+            session,
+            advice,
+            distinct=f"{header.api} {header.version}",
+        )
 
     def _run_in_task(self, pending: _PendingRequest, work: Coroutine[Any, Any, Any]) -> Deferred[LateResponse]:
         """Run a coroutine handler in a task, to its end even when the client disconnects.

@@ -11,6 +11,7 @@ from barnabas.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Callable
 
     from barnabas.broker.quotas.session_quota import SessionQuota
     from barnabas.broker.security.access import SessionAccess
@@ -42,10 +43,12 @@ class Session:
         "listener",
         "local_host",
         "local_port",
+        "on_closed",
         "peer",
         "principal",
         "quota",
         "security_protocol",
+        "software",
         "token_authenticated",
     )
 
@@ -65,8 +68,12 @@ class Session:
         self.local_host = ""
         self.local_port = 0
         self.client_id: str | None = None
+        self.software: tuple[str, str] | None = None
+        """Name and version of the client's software, from ApiVersions version 3 or later."""
         self.is_replaced_standby = False
         """Whether the standby has a newer connection than this one."""
+        self.on_closed: dict[object, Callable[[], None]] = {}
+        """Called when the connection is closed, by what asked for it."""
         self.fetched_to: dict[TopicPartition, tuple[int, int]] = {}
         """By partition: offset of the last fetch that returned records, and the log end offset at that time."""
 
@@ -81,6 +88,12 @@ class Session:
         if address:
             # A dual-stack socket reports an IPv4 address as ::ffff:127.0.0.1, which not every client can parse.
             self.local_host, self.local_port = address[0].removeprefix("::ffff:"), address[1]
+
+    def closed(self) -> None:
+        """Note that the connection is closed. May be called repeatedly."""
+        callbacks, self.on_closed = self.on_closed, {}
+        for callback in callbacks.values():
+            callback()
 
     def __str__(self) -> str:
         return self.peer if self.client_id is None else f"{self.peer} (client_id={printable(self.client_id)})"

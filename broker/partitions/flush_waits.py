@@ -12,7 +12,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.storage.group_commit import FlushCallback, FlushCompletion, FlushRequest, GroupCommitFlusher
@@ -57,8 +57,8 @@ class FlushWaits:
 
     def wait(self, partition: Partition, up_to_offset: int, flushed: FlushCallback) -> None:
         """Call `flushed` in the event loop with None once the log is durable up to the offset, or with the error."""
-        log = partition.writable_log
-        assert log is not None, "only what was appended is flushed"
+        # Not `writable_log`, which is None while the broker is frozen for a switch. What was appended has such a log.
+        log = cast("PartitionLog", partition.log)
         waits = self._gathered.get(log)
         if waits is None:
             if not self._gathered:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from barnabas.broker.probes import TopicProbe
     from barnabas.broker.storage.files.file_records import FileSlice
     from barnabas.broker.storage.log.append import AppendResult, TransactionEnd
+    from barnabas.broker.storage.log.appending.validator import CheckedBatch
     from barnabas.broker.storage.log.core import LogCore
     from barnabas.broker.storage.log.readable_log import ReadableLog
     from barnabas.broker.storage.producers.entry import ProducerEntry
@@ -114,23 +115,34 @@ class Partition:
         self._is_frozen = False
         self.set_mirror(self.mirror)
 
-    def append(self, records: memoryview) -> AppendResult:
-        """Append one client batch, which is patched in place. Raises BrokerError with the partition's code."""
+    def check_client_batch(self, records: memoryview, *, in_transaction: bool) -> CheckedBatch:
+        """Check a batch for `append` or `append_in_transaction`, on any thread. Raises BrokerError as they do."""
         log = self.writable_log
         if log is None:
             self._refuse_append()
-        result = log.append_as_leader(records, leader_epoch=self.leader_epoch)
+        return log.check_client_batch(records, AppendOrigin.TRANSACTION if in_transaction else AppendOrigin.CLIENT)
+
+    def append(self, records: memoryview, checked: CheckedBatch | None = None) -> AppendResult:
+        """Append one client batch, which is patched in place. Raises BrokerError with the partition's code.
+
+        Raises LargeBatchError for a batch that a thread must check first; `checked` is what that has found.
+        """
+        log = self.writable_log
+        if log is None:
+            self._refuse_append()
+        result = log.append_as_leader(records, leader_epoch=self.leader_epoch, checked=checked)
         return result if result.is_duplicate else self._appended(result)
 
-    def append_in_transaction(self, records: memoryview) -> AppendResult:
-        """Append one client batch that may be transactional, patched in place. Raises BrokerError.
+    def append_in_transaction(self, records: memoryview, checked: CheckedBatch | None = None) -> AppendResult:
+        """Append one client batch that may be transactional, patched in place. Raises as `append` does.
 
         The transaction's coordinator must have admitted this partition.
         """
         log = self.writable_log
         if log is None:
             self._refuse_append()
-        result = log.append_as_leader(records, leader_epoch=self.leader_epoch, origin=AppendOrigin.TRANSACTION)
+        origin = AppendOrigin.TRANSACTION
+        result = log.append_as_leader(records, leader_epoch=self.leader_epoch, origin=origin, checked=checked)
         if result.is_duplicate:
             return result
         if result.opens_transaction:

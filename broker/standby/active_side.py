@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from barnabas.broker.metadata.image import MetadataImage
     from barnabas.broker.metadata.store import MetadataStore
+    from barnabas.broker.mirrors.broker_mirrors import BrokerMirrors
     from barnabas.broker.partitions.registry import PartitionRegistry
 
 T = TypeVar("T")
@@ -40,9 +41,11 @@ class ActiveSide:
         partitions: PartitionRegistry,
         metadata_log_dir: Path,
         blocking_io: Executor,
+        mirrors: BrokerMirrors,
         on_retired: Callable[[], None],
     ) -> None:
         """`on_retired` stops the broker."""
+        self._mirrors = mirrors
         self._store = store
         self._partitions = partitions
         self._directory = metadata_log_dir
@@ -99,8 +102,11 @@ class ActiveSide:
         self._frozen_for = number
         # Metadata first: no partition is created once this returns.
         await self._blocking(lambda: self._store.pause("this broker hands over to its standby"))
+        await self._mirrors.hold()  # they append beside the partitions' own door
         self._ensure_not_retired()
         if self._frozen_for != number:
+            await self._blocking(self._store.resume)  # the pause may have come after the thaw
+            self._mirrors.release()
             raise BrokerError(ErrorCode.INVALID_REQUEST, "the switch was given up meanwhile")
         self._partitions.freeze()
         self._thaw_timer = self._loop.call_later(max_wait_ms / 1000, self._thaw)
@@ -168,6 +174,7 @@ class ActiveSide:
             self._frozen_for = None
             self._store.resume()
             self._partitions.thaw()
+            self._mirrors.release()
             logger.warning("writes are accepted again: the standby has not taken over")
 
     def _cancel_timer(self) -> None:

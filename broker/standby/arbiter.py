@@ -33,8 +33,11 @@ class Arbiter:
         self._after_seconds = after_seconds
         self._peer = peer
 
-    async def watch(self, replica: Replica, promote: Callable[[], None]) -> None:
-        """Call `promote` once the active broker is lost and the command agrees; until then run until cancelled."""
+    async def watch(self, replica: Replica, promote: Callable[[], asyncio.Task[bool]]) -> None:
+        """Call `promote` when the active broker is lost and the command agrees, until its task returns True.
+
+        The task goes on when this one is cancelled.
+        """
         loop = asyncio.get_running_loop()
         heard = loop.time()
         while True:
@@ -43,8 +46,10 @@ class Arbiter:
                 heard = loop.time()
             elif loop.time() - heard >= self._after_seconds:
                 if await self._agrees(replica) and replica.is_lost:
-                    promote()
-                    return
+                    promotion = promote()
+                    await asyncio.wait([promotion])
+                    if promotion.result():
+                        return
                 heard = loop.time()
 
     async def _agrees(self, replica: Replica) -> bool:

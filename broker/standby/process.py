@@ -22,7 +22,8 @@ from barnabas.broker.metadata.directories.security import enforced_security
 from barnabas.broker.metadata.directories.standby_state import Role, read_state, write_state
 from barnabas.broker.metadata.errors import MetadataError
 from barnabas.broker.network.listening import bind
-from barnabas.broker.server import serve_until, stop_by_signals
+from barnabas.broker.server import ignore_signals, serve_until, stop_by_signals
+from barnabas.broker.service_manager import READY, notify
 from barnabas.broker.standby.arbiter import Arbiter
 from barnabas.broker.standby.control import ControlServer
 from barnabas.broker.standby.fencing import fence_replaced_brokers
@@ -41,12 +42,16 @@ if TYPE_CHECKING:
 
     from barnabas.broker.node import Node
     from barnabas.broker.standby.control import Answer
+    from barnabas.broker.storage.log_manager import LogManager
     from barnabas.clients.config import ClientConfig
     from barnabas.config import BrokerConfig
 
 logger = logging.getLogger(__name__)
 
 SYSTEM_CLOCK: Final = SystemClock()
+
+_REFUSALS: Final = (TakeoverError, MetadataError, StorageError, ClientError, BrokerError, StartupError, OSError)
+"""Why a command fails; the text is for the operator."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +77,11 @@ def run(config: BrokerConfig, client: ClientConfig, ready_file: Path | None = No
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         try:
-            return runner.run(standby())
+            code = runner.run(standby())
         except (MetadataError, StorageError, ClientError, BrokerError, OSError) as error:
             raise StartupError(str(error)) from error
+        ignore_signals(runner.get_loop())
+        return code
 
 
 class _StandbyProcess:
@@ -88,11 +95,13 @@ class _StandbyProcess:
         self._replica: Replica | None = None
         self._is_switching = False
         self._promotion: _Promotion | None = None
+        self._released: LogManager | None = None
+        """The replica's logs, which the broker in this process serves."""
         self._promoted = asyncio.Event()
         self._is_active = False
         self._fencing: asyncio.Task[None] | None = None
         self._arbiter = _arbiter_of(config, client.bootstrap)
-        self._automatic: asyncio.Task[None] | None = None
+        self._automatic: asyncio.Task[bool] | None = None
         """The promotion to which the arbiter has agreed."""
 
     async def run(self) -> int:
@@ -103,6 +112,7 @@ class _StandbyProcess:
         directory.mkdir(parents=True, exist_ok=True)
         control = ControlServer(directory, self._answer)
         await control.start()
+        notify(READY, f"standby of {self._client.bootstrap}")
         try:
             course = await self._unless_stopped(prepare(config, self._client, self._client.bootstrap))
             if course is Course.COPY:
@@ -152,7 +162,10 @@ class _StandbyProcess:
                 for each in tasks:
                     each.cancel()
                 await asyncio.wait([copying, *watching])
-                await replica.close()
+                if self._promoted.is_set() and replica.is_complete_once:
+                    self._released = await replica.release()
+                else:
+                    await replica.close()
                 self._replica = None
             self._distrust()
 
@@ -163,7 +176,7 @@ class _StandbyProcess:
     async def _serve(self) -> int:
         promotion = self._promotion
         try:
-            return await serve_until(self._stop, self._config, self._ready_file, self._ready)
+            return await serve_until(self._stop, self._config, self._ready_file, self._ready, loaded=self._released)
         except BaseException as error:
             if promotion is not None and not promotion.served.done():
                 promotion.served.set_exception(TakeoverError(f"this process could not serve: {error}"))
@@ -192,8 +205,11 @@ class _StandbyProcess:
             if name == "promote":
                 return await self._promote(is_planned=command.get("planned") is True)
             return {"error": f"unknown command {name!r}"}
-        except (TakeoverError, MetadataError, ClientError, OSError) as error:
+        except _REFUSALS as error:
             return {"error": str(error)}
+        except Exception as error:
+            logger.exception("a bug: the command %r", name)
+            return {"error": f"a bug, see the standby's log: {error!r}"}
 
     async def _promote(self, *, is_planned: bool) -> Answer:
         replica = self._replica
@@ -225,8 +241,7 @@ class _StandbyProcess:
             served: asyncio.Future[float] = asyncio.get_running_loop().create_future()
             async with replica.state_lock:
                 ensure_current()
-                directory = self._config.metadata_log_dir
-                write_state(directory, read_state(directory)._replace(role=Role.PROMOTING, number=number))
+                self._note_promoting(number, is_planned=is_planned)
                 replica.is_promoted = True
                 self._promotion = _Promotion(number, began, served)
                 self._promoted.set()
@@ -241,14 +256,32 @@ class _StandbyProcess:
             "unknown_partitions": unknown,
         }
 
-    def _promote_by_itself(self) -> None:
-        async def promote() -> None:
+    def _note_promoting(self, number: int, *, is_planned: bool) -> None:
+        directory = self._config.metadata_log_dir
+        try:
+            write_state(directory, read_state(directory)._replace(role=Role.PROMOTING, number=number))
+        except OSError as error:
+            if not is_planned:
+                raise
+            raise TakeoverError(
+                f"the takeover cannot be recorded: {error}; the active broker has handed over and stopped. Nothing is "
+                "missing here: repair the disk, then promote without --planned"
+            ) from error
+
+    def _promote_by_itself(self) -> asyncio.Task[bool]:
+        async def promote() -> bool:
             try:
                 await self._promote(is_planned=False)
-            except (TakeoverError, MetadataError, ClientError, OSError) as error:
+            except _REFUSALS as error:
                 logger.error("this standby does not take over: %s", error)
+                return False
+            except Exception:
+                logger.exception("a bug: this standby does not take over")
+                return False
+            return True
 
         self._automatic = asyncio.get_running_loop().create_task(promote())
+        return self._automatic
 
     def _ensure_servable(self) -> None:
         """Raise TakeoverError with what would keep a broker from starting on the copy. Blocks."""

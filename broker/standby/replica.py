@@ -4,6 +4,7 @@
             run has done that; load the logs
 2. copy     metadata on one connection, the records of all partitions on another, until the task is cancelled
 3. close    flush and close everything, with clean-shutdown markers: the next start of a broker recovers nothing
+   release  or give the loaded logs to the broker that takes over in this process: it need not load 1,000 logs again
 
 A copy of metadata that is no prefix of the active broker's raises OtherHistoryError: the replica is opened again with
 `StandbyState.is_verified` false. A directory that was not a standby's is opened in the same way. Then the metadata log
@@ -15,31 +16,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import shutil
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from barnabas.broker.live_config import LiveConfig
-from barnabas.broker.metadata.directories.meta_properties import read_meta_properties
-from barnabas.broker.metadata.directories.reconcile import is_stray, reconcile_logs
-from barnabas.broker.metadata.directories.standby_state import Role, StandbyState, read_state, write_state
-from barnabas.broker.metadata.errors import MetadataError
+from barnabas.broker.metadata.directories.standby_state import StandbyState, read_state, write_state
 from barnabas.broker.metadata.image import MetadataImage
-from barnabas.broker.metadata.log.log_replay import METADATA_DIRECTORY, replay_metadata_directory
-from barnabas.broker.metadata.log.metadata_log import open_metadata_log
-from barnabas.broker.metadata.log.snapshot_file import RaftState
 from barnabas.broker.metadata.log.snapshotter import Snapshotter
 from barnabas.broker.mirrors.byte_rate import ByteRate
 from barnabas.broker.mirrors.kafka_source import KafkaSource
 from barnabas.broker.mirrors.leader_fetcher import LeaderFetcher
 from barnabas.broker.probes import BrokerProbes
 from barnabas.broker.standby.active_broker import ActiveBroker
-from barnabas.broker.standby.metadata_copy import MetadataCopy
+from barnabas.broker.standby.identity import check_identity, ensure_active_answers
 from barnabas.broker.standby.replica_logs import ReplicaLogs
+from barnabas.broker.standby.replica_opening import OpenedMetadata, directory_ids, load_logs, open_metadata
 from barnabas.broker.storage.log_manager import LogManager
 from barnabas.clients.errors import BrokerConnectionError, BrokerTimeoutError, ClientError, RefusedError
 from barnabas.clients.kafka.cluster import KafkaCluster
-from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.cluster.standby import SnapshotName
 from barnabas.protocol.messages.data.fetch import STANDBY_REPLICA_ID
 
@@ -52,7 +46,7 @@ if TYPE_CHECKING:
     from barnabas.broker.storage.services.clock import Clock
     from barnabas.clients.config import ClientConfig
     from barnabas.config import BrokerConfig
-    from barnabas.protocol.messages.cluster.standby import StandbyIdentity, StandbyResponse
+    from barnabas.protocol.messages.cluster.standby import StandbyResponse
     from barnabas.protocol.topic_partition import TopicPartition
 
 T = TypeVar("T")
@@ -70,7 +64,7 @@ _THREADS: Final = 2
 """One for metadata, one for records."""
 
 _CLOSING_THREADS: Final = 16
-"""A takeover waits for the fsyncs of all logs, which the file system combines."""
+"""The file system combines the fsyncs of several threads."""
 
 
 class OtherHistoryError(Exception):
@@ -89,10 +83,8 @@ class Replica:
         self._threads = ThreadPoolExecutor(_THREADS, "standby")
         self._log_manager = LogManager(config, clock=clock, on_directory_failed=self._directory_failed)
         self._state = StandbyState()
-        self._copy: MetadataCopy | None = None
-        self._raft = RaftState()
-        self._unsnapped_bytes = 0
-        self._node_id = 0
+        self._opened: OpenedMetadata | None = None
+        self._snapshotter: Snapshotter | None = None
         self._logs: ReplicaLogs | None = None
         self._fetching: asyncio.Task[None] | None = None
         self._cluster = KafkaCluster(client)
@@ -130,7 +122,7 @@ class Replica:
     @property
     def metadata_offset(self) -> int:
         """The end of the copied metadata."""
-        return 0 if self._copy is None else self._copy.image.end_offset
+        return 0 if self._opened is None else self._opened.copy.image.end_offset
 
     @property
     def applied_offset(self) -> int:
@@ -181,19 +173,31 @@ class Replica:
         self._state = await self._blocking(lambda: read_state(self._config.metadata_log_dir))
         if not self._state.is_verified:
             await self._wait_for_active()
-        await self._blocking(self._open_metadata)
-        if self._state.is_verified and self._metadata_copy().image.level is not None:
+        opened = self._opened = await self._blocking(lambda: open_metadata(self._config, self._log_manager))
+        self._state = opened.state
+        if opened.state.is_verified and opened.copy.image.level is not None:
             await self._load_logs()
         await self._follow_metadata()
 
     async def close(self) -> bool:
         """Flush and close everything; return whether the directories are clean."""
+        await self._stop_copying()
+        return await asyncio.to_thread(lambda: self._log_manager.shutdown(threads=_CLOSING_THREADS))
+
+    async def release(self) -> LogManager:
+        """Stop copying and return the loaded logs, whose background work goes on. The metadata log is closed."""
+        await self._stop_copying()
+        assert self._snapshotter is not None, "only a replica that has loaded its logs takes over"
+        await asyncio.to_thread(self._snapshotter.stop)
+        await asyncio.to_thread(self._log_manager.close_metadata_log)
+        return self._log_manager
+
+    async def _stop_copying(self) -> None:
         if self._fetching is not None:
             self._fetching.cancel()
             await asyncio.wait([self._fetching])
         self._cluster.close()
         await asyncio.to_thread(self._threads.shutdown)  # waits for an append that runs
-        return await asyncio.to_thread(lambda: self._log_manager.shutdown(threads=_CLOSING_THREADS))
 
     # -- opening
 
@@ -201,11 +205,7 @@ class Replica:
         """Return once the broker to copy answers: only then may the metadata that is here be dropped."""
         while True:
             try:
-                active = await ActiveBroker.connect(self._client)
-                try:
-                    self._check(await active.identify())
-                finally:
-                    active.close()
+                await ensure_active_answers(self._client, self._config.metadata_log_dir, self._state.number)
             except ClientError as error:
                 if self.error != str(error):
                     logger.warning("waiting for the active broker, to copy all of its metadata again: %s", error)
@@ -215,71 +215,35 @@ class Replica:
                 self.error = None
                 return
 
-    def _open_metadata(self) -> None:
-        directory = self._config.metadata_log_dir
-        self._log_manager.open_directories()
-        self._state = read_state(directory)
-        if self._state.role is not Role.STANDBY:
-            raise MetadataError(f"{directory} is not a standby's: its role is {self._state.role}")
-        if not self._state.is_verified:
-            shutil.rmtree(directory / METADATA_DIRECTORY, ignore_errors=True)
-        replayed = replay_metadata_directory(directory / METADATA_DIRECTORY)
-        properties = read_meta_properties(directory)
-        if properties is None or properties.node_id is None:
-            raise MetadataError(f"{directory} has no meta.properties")
-        self._node_id = properties.node_id
-        log = open_metadata_log(self._log_manager, replayed, self._config.log_config)
-        self._raft = RaftState(replayed.kraft_version, replayed.voters)
-        self._unsnapped_bytes = replayed.unsnapped_bytes
-        self._copy = MetadataCopy(log, replayed)
-
     async def _load_logs(self) -> None:
         """Load the logs by the copied metadata, and let the fetcher copy them."""
-        copy = self._metadata_copy()
-        image = copy.image
-        live = await self._blocking(lambda: LiveConfig(self._config, self._node_id, image))
-        directory_ids = await self._blocking(self._directory_ids)
-
+        opened = self._metadata()
+        image = opened.copy.image
+        live = await self._blocking(lambda: LiveConfig(self._config, opened.node_id, image))
+        ids = await self._blocking(lambda: directory_ids(self._log_manager))
         logs = ReplicaLogs(
             self._log_manager,
             live,
-            directory_ids,
+            ids,
             BrokerProbes(),
             self._loop,
             compares_batches=not self._state.is_verified,
         )
-
-        def load() -> None:
-            self._log_manager.load_logs(
-                live.log_config, lambda found: is_stray(image, found.topic_partition, found.topic_id)
-            )
-            logs.change_logs(MetadataImage(), image)
-            reconcile_logs(image, self._log_manager, directory_ids)
-            self._log_manager.start_tasks()
-
-        await self._blocking(load)
+        await self._blocking(lambda: load_logs(self._log_manager, logs, image, live, ids))
         self._logs = logs
-        snapshotter = Snapshotter(
-            copy.log,
-            copy,
-            raft=self._raft,
-            unsnapped_bytes=self._unsnapped_bytes,
+        self._snapshotter = Snapshotter(
+            opened.copy.log,
+            opened.copy,
+            raft=opened.raft,
+            unsnapped_bytes=opened.unsnapped_bytes,
             config=self._config,
             clock=self._clock,
         )
-        snapshotter.start(self._log_manager.scheduler)
+        self._snapshotter.start(self._log_manager.scheduler)
         logs.follow(image, self._fetcher)
         self._applied = image
         self._fetching = self._loop.create_task(self._fetcher.run())
         logger.info("standby copies %d partitions, number=%d", len(logs.partitions), self._state.number)
-
-    def _directory_ids(self) -> dict[Path, bytes]:
-        found = {path: read_meta_properties(path) for path in self._log_manager.live_directories}
-        return {
-            path: properties.directory_id
-            for path, properties in found.items()
-            if properties is not None and properties.directory_id is not None
-        }
 
     # -- metadata
 
@@ -290,7 +254,7 @@ class Replica:
             try:
                 active = await ActiveBroker.connect(self._client)
                 identity = await active.identify()
-                self._check(identity)
+                check_identity(identity, self._config.metadata_log_dir, self._state.number)
                 if identity.number > self._state.number:
                     # Another broker has taken over: equal leader epochs prove nothing any more.
                     is_new = not self._state.is_verified
@@ -316,13 +280,8 @@ class Replica:
             await asyncio.sleep(backoff)
             backoff = min(2 * backoff, _LONGEST_BACKOFF_SECONDS)
 
-    def _check(self, identity: StandbyIdentity) -> None:
-        """Raise RefusedError for a broker that this standby must not follow."""
-        properties = read_meta_properties(self._config.metadata_log_dir)
-        check_identity(identity, None if properties is None else properties.cluster_id, self._state.number)
-
     async def _take_metadata(self, active: ActiveBroker) -> None:
-        copy = self._metadata_copy()
+        copy = self._metadata().copy
         answer: StandbyResponse = await active.metadata(copy.next_offset, copy.last_crc)
         if answer.is_other_log:
             raise OtherHistoryError
@@ -334,7 +293,7 @@ class Replica:
         await self._follow_image()
 
     async def _take_snapshot(self, active: ActiveBroker, snapshot: SnapshotName) -> None:
-        copy = self._metadata_copy()
+        copy = self._metadata().copy
         path = copy.part_path(snapshot)
         await self._blocking(lambda: path.write_bytes(b""))
         position = 0
@@ -344,7 +303,7 @@ class Replica:
         await self._blocking(lambda: copy.install(snapshot))
 
     async def _follow_image(self) -> None:
-        logs, before, after = self._logs, self._applied, self._metadata_copy().image
+        logs, before, after = self._logs, self._applied, self._metadata().copy.image
         if logs is None or before is None or before is after:
             return
         await self._blocking(lambda: logs.change_logs(before, after))
@@ -362,33 +321,18 @@ class Replica:
 
     async def _connect(self, source: KafkaSource) -> SourceNode:
         await self._cluster.metadata([])  # the advertised address
-        return await source.node(self._node_id)
+        return await source.node(self._metadata().node_id)
 
     def _directory_failed(self, directory: Path, partitions: Any) -> None:
         logger.error("stopping: a log directory of the standby has failed, directory=%s", directory)
         self._loop.call_soon_threadsafe(self.failed.set)
 
-    def _metadata_copy(self) -> MetadataCopy:
-        assert self._copy is not None, "the metadata log is open"
-        return self._copy
+    def _metadata(self) -> OpenedMetadata:
+        assert self._opened is not None, "the metadata log is open"
+        return self._opened
 
     async def _blocking(self, work: Callable[[], T]) -> T:
         return await self._loop.run_in_executor(self._threads, work)
-
-
-def check_identity(identity: StandbyIdentity, cluster_id: str | None, number: int) -> None:
-    """Raise RefusedError for an active broker of another cluster, or one that was replaced by its standby."""
-    if cluster_id is not None and identity.cluster_id != cluster_id:
-        raise RefusedError(
-            ErrorCode.INVALID_REQUEST,
-            f"the active broker belongs to cluster {identity.cluster_id}, this directory to {cluster_id}",
-        )
-    if identity.number < number:
-        raise RefusedError(
-            ErrorCode.INVALID_REQUEST,
-            f"the broker has switch number {identity.number}, this directory {number}: another broker has taken over "
-            "from it, follow that one",
-        )
 
 
 def _append(path: Path, data: bytes) -> None:

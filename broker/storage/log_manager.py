@@ -9,6 +9,8 @@ A start has phases, because the metadata log must be replayed before the other l
 A stop has one order, in `shutdown`: checkpoint high watermarks, stop the cleaner, flush and close the logs (with
 producer snapshots), checkpoint recovery points and log start offsets, close the metadata log, write the clean-shutdown
 markers (of directories where all of this worked), release the locks.
+
+A standby that takes over does not stop its manager: `change_owner` gives the loaded logs to the broker.
 Source: Kafka LogManager.
 """
 
@@ -66,7 +68,10 @@ class LogManager(ServedLogs[PartitionLog]):
         scheduler: Scheduler | None = None,
         on_directory_failed: Callable[[Path, tuple[TopicPartition, ...]], None] | None = None,
     ) -> None:
-        """Call `on_directory_failed(directory, its partitions)` on a background thread, once per failed directory."""
+        """Call `on_directory_failed(directory, its partitions)` on a background thread, once per failed directory.
+
+        A later owner may replace it.
+        """
         super().__init__(config, clock=clock, scheduler=scheduler, on_failure=self._schedule_failure)
         self.found_futures: tuple[FutureLog, ...] = ()
         """Copies of unfinished moves, found at start; the metadata decides what becomes of them."""
@@ -83,11 +88,12 @@ class LogManager(ServedLogs[PartitionLog]):
             cleaner=self.cleaner,
         )
         self._creator = LogCreator(self.services, lambda: self.live_directories, self.logs_and_copies)
-        self._on_directory_failed = on_directory_failed
+        self.on_directory_failed = on_directory_failed
         self._metadata_directory: DataDirectory | None = None
         self._assign_directory: Callable[[PartitionLog, Path], None] | None = None
         self._lock = threading.Lock()
         """Held while logs are created or removed."""
+        self._has_tasks = False
 
     # -- start
 
@@ -145,8 +151,20 @@ class LogManager(ServedLogs[PartitionLog]):
         self.found_futures = tuple(found.futures)
         return len(found.logs)
 
+    def change_owner(
+        self,
+        log_config_of: Callable[[str], LogConfig],
+        assign_directory: Callable[[PartitionLog, Path], None],
+    ) -> None:
+        """Serve the loaded logs under other metadata: the callbacks replace those of `load_logs`."""
+        self._log_config_of = log_config_of
+        self._assign_directory = assign_directory
+
     def start_tasks(self) -> None:
-        """Start the background work."""
+        """Start the background work, unless it runs: a standby's goes on when it has taken over."""
+        if self._has_tasks:
+            return
+        self._has_tasks = True
         self.maintenance.start(self.config)
         self.deletions.start(self.config.get_int("log.initial.task.delay.ms"))
         if self.cleaner is not None:
@@ -331,8 +349,8 @@ class LogManager(ServedLogs[PartitionLog]):
             if directory.path == log_dir:
                 directory.unlock()
         logger.error("log directory is offline: log_dir=%s, partitions=%s", log_dir, len(affected))
-        if self._on_directory_failed is not None:
-            self._on_directory_failed(log_dir, tuple(affected))
+        if self.on_directory_failed is not None:
+            self.on_directory_failed(log_dir, tuple(affected))
 
     # -- stop
 
@@ -347,7 +365,7 @@ class LogManager(ServedLogs[PartitionLog]):
         if self._own_scheduler is not None:
             self._own_scheduler.shutdown()
         if not any(directory.is_loaded for directory in self._live()):
-            self._close_metadata_log()
+            self.close_metadata_log()
             self._unlock(refused=True)
             return False
         self.maintenance.checkpoint_high_watermarks()
@@ -358,12 +376,13 @@ class LogManager(ServedLogs[PartitionLog]):
         not_closed = close_logs(self.logs_and_copies(), threads)
         self.maintenance.checkpoint_recovery_points()
         self.maintenance.checkpoint_log_starts()
-        metadata_closed = self._close_metadata_log()
+        metadata_closed = self.close_metadata_log()
         all_marked = write_clean_markers(self._live(), not_closed, broker_epoch)
         self._unlock()
         return all_marked and metadata_closed and not self.failures.offline
 
-    def _close_metadata_log(self) -> bool:
+    def close_metadata_log(self) -> bool:
+        """Flush and close the metadata log; return whether that worked. It can be opened again."""
         return self.metadata_log is None or close_log(self.metadata_log)
 
     def _unlock(self, *, refused: bool = False) -> None:

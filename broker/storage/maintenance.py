@@ -110,7 +110,7 @@ class Maintenance:
     def checkpoint_recovery_points(self) -> None:
         """Write recovery-point-offset-checkpoint of every directory."""
         for directory, logs in self._by_directory():
-            offsets = {log.topic_partition: log.recovery_point for log in logs}
+            offsets = {log.topic_partition: log.recovery_begin for log in logs}
             self._write(directory, directory.recovery_points, offsets)
 
     def checkpoint_log_starts(self) -> None:

@@ -131,6 +131,11 @@ class PartitionMoves:
         move = self._moves.get(topic_partition)
         return self._idle_futures.get(topic_partition) if move is None else move.future
 
+    def copy_of(self, log: ReadableLog) -> PartitionLog | None:
+        """Return the copy that a move of `log` fills, None while it is not being moved."""
+        move = self._moves.get(log.topic_partition)
+        return None if move is None else move.future.log
+
     def is_running(self, topic_partition: TopicPartition) -> bool:
         """Return whether the partition is being moved."""
         return topic_partition in self._moves

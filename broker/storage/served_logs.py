@@ -115,5 +115,14 @@ class ServedLogs(ABC, Generic[LogT_co]):
         """Return all logs, and the copies that moves are filling."""
         return self.logs()
 
+    def is_moving(self, log: ReadableLog) -> bool:
+        """Return whether a log is being moved to another directory, during which retention leaves it alone."""
+        return self.moves is not None and self.moves.is_running(log.topic_partition)
+
+    def is_uncleanable(self, log: ReadableLog) -> bool:
+        """Return whether the cleaner has given a log up."""
+        cleaner = self.cleaner
+        return cleaner is not None and cleaner.uncleanable.reason(log.log_dir, log.topic_partition) is not None
+
     def _live(self) -> list[DataDirectory]:
         return [directory for directory in self.directories if not self.failures.is_offline(directory.path)]

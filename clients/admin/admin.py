@@ -140,9 +140,12 @@ class Admin:
 
         return await with_retries(self.config, "describe_cluster", attempt)
 
-    async def explain_start(self) -> ExplainStartResponse:
-        """What the broker's last start found and did. Raises RefusedError."""
-        return await explain_start(self._cluster, self.config)
+    async def explain_start(self, *, client_metrics: bool = False) -> ExplainStartResponse:
+        """What the broker's last start found and did, and its work since. Raises RefusedError.
+
+        `client_metrics`: with the metrics that clients have pushed to it.
+        """
+        return await explain_start(self._cluster, self.config, client_metrics=client_metrics)
 
     async def explain_topic(self, topic: str, partition: int | None = None) -> ExplainTopicResponse:
         """When retention deletes each segment of a topic, or of one partition, and what keeps it until then.

@@ -1,9 +1,10 @@
-"""Descriptions of groups of either protocol, with their members' assignments."""
+"""Descriptions of groups of all protocols, with the assignments of the members of consumer groups."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from barnabas.clients.config import ClientConfig
 from barnabas.clients.errors import ClientError, RefusedError
@@ -22,7 +23,10 @@ from barnabas.protocol.messages.groups.describe_groups import (
     DescribeGroupsRequest,
     DescribeGroupsResponse,
 )
+from barnabas.protocol.messages.groups.explain_group import ExplainGroupRequest, ExplainGroupResponse
 from barnabas.protocol.topic_partition import TopicPartition
+
+_STREAMS: Final = "Streams"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +51,7 @@ class GroupDescription:
 
 
 async def describe_group(cluster: Cluster, config: ClientConfig, group: str) -> GroupDescription:
-    """Describe a group of either protocol. Raises RefusedError for an unknown group."""
+    """Describe a group of any protocol. Raises RefusedError for an unknown group."""
 
     async def attempt() -> GroupDescription:
         connection = await cluster.connections.any_connection()
@@ -69,6 +73,8 @@ async def _describe_consumer_group(connection: Connection, group: str) -> GroupD
     request = ConsumerGroupDescribeRequest([group])
     response: ConsumerGroupDescribeResponse = await connection.request(ApiKey.CONSUMER_GROUP_DESCRIBE, request)
     (found,) = response.groups
+    if found.error is ErrorCode.GROUP_ID_NOT_FOUND:  # unknown, or a streams group
+        return await _describe_streams_group(connection, group)
     if found.error is not ErrorCode.NONE:
         raise RefusedError(found.error, found.message or f"there is no group {group!r}")
     members = [
@@ -82,6 +88,18 @@ async def _describe_consumer_group(connection: Connection, group: str) -> GroupD
         for each in found.members
     ]
     return GroupDescription(group, found.state, found.assignor, members)
+
+
+async def _describe_streams_group(connection: Connection, group: str) -> GroupDescription:
+    """Describe a streams group, whose members have tasks and no partitions of their own."""
+    facts: ExplainGroupResponse = await connection.request(ApiKey.EXPLAIN_GROUP, ExplainGroupRequest(group))
+    if facts.error is not ErrorCode.NONE or facts.group_type != _STREAMS:
+        raise RefusedError(ErrorCode.GROUP_ID_NOT_FOUND, facts.message or f"there is no group {group!r}")
+    members = [
+        GroupMemberDescription(each.member_id, each.instance_id, each.client_id, each.client_host, ())
+        for each in facts.members
+    ]
+    return GroupDescription(group, facts.state, "", members)
 
 
 def _member(group: str, found: DescribedMember, *, is_consumers: bool) -> GroupMemberDescription:

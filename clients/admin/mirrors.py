@@ -28,6 +28,7 @@ from barnabas.protocol.mirrors.promotion import Undecided
 if TYPE_CHECKING:
     from barnabas.clients.config import ClientConfig
     from barnabas.clients.network.cluster import Cluster
+    from barnabas.clients.security.settings import SecuritySettings
 
 
 class Mirrors:
@@ -112,6 +113,29 @@ class Mirrors:
         """Delete a mirror. With `release_topics` its read-only topics become writable as they are; return them."""
         response = await self._command(MirrorsRequest(MirrorAction.DELETE, [name], releases_topics=release_topics))
         return response.released
+
+    async def failback(
+        self,
+        name: str,
+        *,
+        former: str | None = None,
+        former_security: SecuritySettings | None = None,
+        source: str | None = None,
+        source_config: str | None = None,
+    ) -> MirrorDescription:
+        """Let the former source of a promoted mirror follow this cluster; return its mirror, of the same name.
+
+        `former`: addresses of the former source, by default those of the definition; `former_security`: how this client
+        logs in there, by default as here; `source`: addresses at which the former source reaches this cluster, by
+        default those of this client; `source_config`: a file of client properties for this cluster on the former
+        source's machine. Records that only the former source has are cut there, and kept in files. Raises FailbackError
+        if it cannot follow.
+        """
+        from barnabas.clients.admin.failback import follow_back, former_config  # it makes clients of its own
+
+        mirror = await self.describe(name)
+        there = former_config(self._config, mirror, former, former_security)
+        return await follow_back(mirror, there, source=source or self._config.bootstrap, source_config=source_config)
 
     async def describe_all(self) -> list[MirrorDescription]:
         """Return all mirrors, ordered by name."""

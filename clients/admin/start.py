@@ -11,9 +11,12 @@ from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.cluster.explain_start import ExplainStartRequest, ExplainStartResponse
 
 
-async def explain_start(cluster: Cluster, config: ClientConfig) -> ExplainStartResponse:
+async def explain_start(
+    cluster: Cluster, config: ClientConfig, *, client_metrics: bool = False
+) -> ExplainStartResponse:
     """Ask for the last start. Raises RefusedError."""
-    response: ExplainStartResponse = await ask_any(cluster, config, ApiKey.EXPLAIN_START, ExplainStartRequest())
+    request = ExplainStartRequest(client_metrics)
+    response: ExplainStartResponse = await ask_any(cluster, config, ApiKey.EXPLAIN_START, request)
     if response.error is not ErrorCode.NONE:
         raise RefusedError(response.error, response.message or reason_of(response.error))
     return response

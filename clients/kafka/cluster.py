@@ -44,13 +44,17 @@ class KafkaCluster:
         """Return the open connection to a broker for a purpose. Raises as KafkaNodes.connection does."""
         return await self._nodes.connection(node_id, purpose)
 
+    async def any_connection(self) -> KafkaConnection:
+        """Return an open connection to any broker. Raises ClientError."""
+        return await self._nodes.any_connection()
+
     async def ask(self, node_id: int, api: ClientApi, request: Any) -> Any:
         """Send a short request to one broker and return the answer. Raises ClientError."""
         return await (await self._nodes.connection(node_id)).request(api, request)
 
     async def ask_any(self, api: ClientApi, request: Any) -> Any:
         """Send a short request to any broker and return the answer. Raises ClientError."""
-        return await (await self._nodes.any_connection()).request(api, request)
+        return await (await self.any_connection()).request(api, request)
 
     async def metadata(self, topics: Sequence[str] | None) -> ClusterMetadata:
         """Request metadata of topics (None: of all, empty: of none), and keep the addresses and leaders of it.

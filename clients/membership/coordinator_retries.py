@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from barnabas.clients.config import ConsumerConfig
+from barnabas.clients.config import ClientConfig
 from barnabas.clients.errors import (
     BrokerConnectionError,
     BrokerTimeoutError,
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 class CoordinatorRetries:
     """Owned by one membership. `on_trouble` is called each time requests have failed for another api_timeout_ms."""
 
-    def __init__(self, config: ConsumerConfig, group: str, on_trouble: Callable[[ClientError], None]) -> None:
+    def __init__(self, config: ClientConfig, group: str, on_trouble: Callable[[ClientError], None]) -> None:
         self._config = config
         self._group = group
         self._on_trouble = on_trouble

@@ -83,6 +83,24 @@ class ProducerBatch:
         self.reserved_bytes += reserved_bytes
         return True
 
+    def append_values(
+        self,
+        timestamp: int,
+        values: Sequence[Buffer | None],
+        headers: Sequence[tuple[str, Buffer | None]],
+        future: asyncio.Future[RecordMetadata],
+        keys: Sequence[Buffer | None] | None,
+    ) -> int:
+        """Add records as long as they fit, all with one future; return how many. `keys` None: they have no keys.
+
+        The future gets the metadata of the first one. The caller reserves their memory (`reserved_bytes`).
+        """
+        assert self.builder is not None
+        count = self.builder.append_values(timestamp, values, headers, keys)
+        self.futures += [future] * count
+        self.timestamps += [timestamp] * count
+        return count
+
     def stamp(self, producer_id: int, epoch: int, base_sequence: int) -> None:
         """Set producer id, epoch and base sequence of the closed batch. Raises ValueError as `encode` does."""
         self.base_sequence = base_sequence
@@ -111,7 +129,12 @@ class ProducerBatch:
         offset = result.base_offset
         append_time = result.log_append_time_ms
         step = 0 if offset == NO_OFFSET else 1
+        previous: asyncio.Future[RecordMetadata] | None = None
         for future, timestamp in zip(self.futures, self.timestamps, strict=True):
+            if future is previous:  # of records that were sent together
+                offset += step
+                continue
+            previous = future
             if not future.done():  # the caller of send() may have cancelled it
                 future.set_result(
                     _new_metadata(

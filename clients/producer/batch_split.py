@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from barnabas.clients.producer.batch import ProducerBatch
+from barnabas.clients.records import RecordMetadata
 from barnabas.protocol.records.batch import RecordBatch
 from barnabas.protocol.records.builder import RecordBatchBuilder
 from barnabas.protocol.records.reader import read_records
@@ -31,4 +34,28 @@ def split_batch(batch: ProducerBatch) -> tuple[ProducerBatch, ProducerBatch]:
         half.reserved_bytes = reserved
         half.closed = True
         halves.append(half)
+    if batch.futures[middle - 1] is batch.futures[middle]:
+        _share_future(batch.futures[middle], halves[0], halves[1])
     return halves[0], halves[1]
+
+
+def _share_future(future: asyncio.Future[RecordMetadata], *halves: ProducerBatch) -> None:
+    """Give the records of each half that have this future one of their own, and resolve it by those of all halves."""
+    parts: list[asyncio.Future[RecordMetadata]] = []
+    for half in halves:
+        part: asyncio.Future[RecordMetadata] = future.get_loop().create_future()
+        half.futures = [part if each is future else each for each in half.futures]
+        parts.append(part)
+
+    def resolve(_: asyncio.Future[RecordMetadata]) -> None:
+        if future.done() or not all(part.done() for part in parts):
+            return
+        errors = [error for part in parts if (error := part.exception()) is not None]
+        if errors:
+            future.set_exception(errors[0])
+            future.exception()  # mark it as retrieved, as ProducerBatch.fail does
+        else:
+            future.set_result(parts[0].result())
+
+    for part in parts:
+        part.add_done_callback(resolve)

@@ -122,8 +122,9 @@ def delete(every: bool, yes: bool, target: Target, **selection: Any) -> None:
     from barnabas.commands.exit_codes import ExitCode
     from barnabas.commands.failures import CommandFailure
     from barnabas.commands.kafka_session import ensure_answered
-    from barnabas.commands.output import counted, print_line
+    from barnabas.commands.output import print_line
     from barnabas.commands.target import Change
+    from barnabas.explanation.wording import counted
     from barnabas.protocol.kafka.security_requests import delete_acls_call
     from barnabas.protocol.messages.security.acls import AclFilter
 

@@ -18,7 +18,8 @@ from barnabas.broker.storage.inspection.transaction_decisions import Decision
 from barnabas.commands.doctor.directory_survey import Survey, survey
 from barnabas.commands.doctor.mirrors import mirror_sentences, mirrors_json
 from barnabas.commands.failures import CommandFailure
-from barnabas.commands.output import counted, print_line, print_table
+from barnabas.commands.output import print_line, print_table
+from barnabas.explanation.wording import counted
 from barnabas.protocol.uuids import uuid_text
 
 PROGRAMS = (BARNABAS, BARNABAS_READ_ONLY, *map(kafka, KAFKA_VERSIONS))

@@ -7,7 +7,7 @@ from typing import Any
 
 from barnabas.broker.metadata.image import MetadataImage
 from barnabas.broker.metadata.mirrors.refusals import read_only_mirror
-from barnabas.commands.output import counted
+from barnabas.explanation.wording import counted
 
 
 def mirrors_json(image: MetadataImage) -> list[dict[str, Any]]:

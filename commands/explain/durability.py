@@ -78,7 +78,7 @@ def unsynced_of(explained: Mapping[str, ExplainTopicResponse]) -> list[Unsynced]
 
 def durability_json(found: Sequence[Unsynced]) -> dict[str, Any]:
     """The document of `--json`; docs/explain.md has its fields."""
-    from barnabas.commands.explain.config_output import value_json
+    from barnabas.explanation.setting import value_json
 
     return {
         "unsynced_records": sum(each.records for each in found),
@@ -100,7 +100,7 @@ def durability_json(found: Sequence[Unsynced]) -> dict[str, Any]:
 
 def durability_sentences(found: Sequence[Unsynced]) -> Iterator[str]:
     """The sum, then each partition, and what to change."""
-    from barnabas.commands.output import counted
+    from barnabas.explanation.wording import counted
 
     if not found:
         yield "a power cut would cost nothing now: every stored record is synced"
@@ -118,16 +118,21 @@ def durability_sentences(found: Sequence[Unsynced]) -> Iterator[str]:
     if len(found) > _SHOWN_MAX:
         yield f"  and {counted(len(found) - _SHOWN_MAX, 'partition')} more: --json has all"
     yield (
-        "to let producers wait for the disk, set flush.messages=1 on the topic; flush.ms bounds the loss in time "
-        "(docs/durability.md)"
+        "to let producers wait for the disk, set flush.acks.all=true (acks=all) or flush.messages=1 (any acks) on the "
+        "topic; flush.ms bounds the loss in time (docs/durability.md)"
     )
 
 
 def _when(settings: Mapping[str, SettingValue]) -> str:
-    count, interval = settings["flush.messages"], settings["flush.ms"]
+    count, interval, acks_all = settings["flush.messages"], settings["flush.ms"], settings.get("flush.acks.all")
     limits = [
         f"{each.name}={each.value} ({each.origin})" for each in (count, interval) if each.value not in (None, _NEVER)
     ]
-    if not limits:
-        return f"synced when their segment rolls or the broker stops: no flush.messages, no flush.ms ({count.origin})"
-    return f"synced by {' or '.join(limits)}"
+    sentence = (
+        f"synced by {' or '.join(limits)}"
+        if limits
+        else f"synced when their segment rolls or the broker stops: no flush.messages, no flush.ms ({count.origin})"
+    )
+    if acks_all is not None and acks_all.value == "true":
+        return f"written with acks=1 or 0, because acks=all waits (flush.acks.all=true, {acks_all.origin}); {sentence}"
+    return sentence

@@ -9,6 +9,7 @@ import click
 
 from barnabas.commands.explain.durability import durability
 from barnabas.commands.explain.groups.group import group
+from barnabas.commands.explain.mirror import mirror
 from barnabas.commands.explain.space import space
 from barnabas.commands.explain.start.start import start
 from barnabas.commands.explain.transactions.transaction import transaction
@@ -17,7 +18,7 @@ from barnabas.commands.stopped_broker import Directories, directory_options
 
 if TYPE_CHECKING:
     from barnabas.clients.admin.admin import Admin
-    from barnabas.commands.explain.transactions.facts import ExplainedTransactions
+    from barnabas.explanation.transaction_findings import ExplainedTransactions
     from barnabas.protocol.messages.topics.explain_topic import ExplainTopicResponse
 
 
@@ -28,6 +29,7 @@ def explain() -> None:
 
 explain.add_command(durability)
 explain.add_command(group)
+explain.add_command(mirror)
 explain.add_command(space)
 explain.add_command(start)
 explain.add_command(transaction)
@@ -97,9 +99,9 @@ def config(
     --config it reads the directories of a stopped one. With --to, it also says which segments another value of
     retention.ms, retention.bytes or cleanup.policy would delete; nothing is changed.
     """
-    from barnabas.commands.explain.config_output import config_json, config_sentences
     from barnabas.commands.output import print_json, print_line
     from barnabas.commands.session import with_admin
+    from barnabas.explanation.setting import config_json, config_sentences
 
     directories = Directories(log_dirs, config_file)
     if directories:
@@ -114,9 +116,13 @@ def config(
         explained = with_admin(bootstrap, timeout_s, work)
     change = None
     if new_value is not None:
-        from barnabas.commands.explain.change_findings import explain_change
+        from barnabas.commands.failures import CommandFailure
+        from barnabas.explanation.change import UnexplainableChangeError, explain_change
 
-        change = explain_change(_read_topic(topic_name, directories, bootstrap, timeout_s), name, new_value)
+        try:
+            change = explain_change(_read_topic(topic_name, directories, bootstrap, timeout_s), name, new_value)
+        except UnexplainableChangeError as error:
+            raise CommandFailure(f"--to: {error}") from error
     if as_json:
         print_json(config_json(topic_name, explained, change))
         return
@@ -127,11 +133,11 @@ def config(
 def _explain(
     name: str, number: int | None, directories: Directories, bootstrap: str, timeout_s: float, *, as_json: bool
 ) -> None:
-    from barnabas.commands.explain.topic_output import json_of, sentences_of
     from barnabas.commands.explain.transactions import facts
-    from barnabas.commands.explain.transactions.output import partition_json, partition_sentences
     from barnabas.commands.output import print_json, print_line
     from barnabas.commands.session import with_admin
+    from barnabas.explanation.topic import json_of, sentences_of
+    from barnabas.explanation.transaction import partition_json, partition_sentences
     from barnabas.protocol.topic_partition import TopicPartition
 
     held = None

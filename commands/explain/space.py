@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 import click
 
 from barnabas.commands.options import bootstrap_option, json_option, timeout_option
-from barnabas.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from barnabas.clients.admin.admin import Admin
-    from barnabas.clients.admin.log_dirs import LogDirDescription
-    from barnabas.commands.explain.space_findings import FileSystem, FileSystemSpace, TopicSpace
-
-_SHOWN_MAX: Final = 20
+    from barnabas.explanation.space_findings import FileSystemSpace
 
 
 @click.command()
@@ -28,9 +23,10 @@ def space(as_json: bool, bootstrap: str, timeout_s: float) -> None:
     For each file system with log directories: its topics by size, what each of them got within the last day, the size
     at which retention deletes as much as comes in, and when the disk is full if the rates stay.
     """
-    from barnabas.commands.explain.space_findings import explain_space
     from barnabas.commands.output import print_json, print_line
     from barnabas.commands.session import with_admin
+    from barnabas.explanation.space import file_systems_of, space_json, space_sentences
+    from barnabas.explanation.space_findings import explain_space
 
     async def work(admin: Admin) -> list[FileSystemSpace]:
         file_systems = file_systems_of(await admin.describe_log_dirs())
@@ -44,76 +40,3 @@ def space(as_json: bool, bootstrap: str, timeout_s: float) -> None:
     for each in found:
         for sentence in space_sentences(each):
             print_line(sentence)
-
-
-def file_systems_of(directories: Sequence[LogDirDescription]) -> list[FileSystem]:
-    """Group online directories by file system: those of the same size with about the same free space share one."""
-    from barnabas.commands.explain.space_findings import FileSystem
-
-    found: list[FileSystem] = []
-    for each in directories:
-        if each.error is not ErrorCode.NONE:
-            continue
-        for index, known in enumerate(found):
-            same_size = known.total_bytes == each.total_bytes
-            if same_size and abs(known.usable_bytes - each.usable_bytes) <= max(0, each.total_bytes) // 1000:
-                found[index] = known._replace(paths=(*known.paths, each.path))
-                break
-        else:
-            found.append(FileSystem((each.path,), each.total_bytes, each.usable_bytes))
-    return found
-
-
-def space_json(found: FileSystemSpace) -> dict[str, Any]:
-    """One file system of the document of `--json`; docs/explain.md has its fields."""
-    return {
-        "log_dirs": list(found.file_system.paths),
-        "total_bytes": found.file_system.total_bytes,
-        "usable_bytes": found.file_system.usable_bytes,
-        "size_bytes": found.size_bytes,
-        "bytes_per_day": round(found.bytes_per_day),
-        "steady_bytes": found.steady_bytes,
-        "full_in_days": None if found.full_in_days is None else round(found.full_in_days, 2),
-        "topics": [{**each._asdict(), "bytes_per_day": round(each.bytes_per_day)} for each in found.topics],
-    }
-
-
-def space_sentences(found: FileSystemSpace) -> Iterator[str]:
-    """The file system, then its topics, the largest first."""
-    from barnabas.commands.output import counted
-
-    system = found.file_system
-    free = "free space unknown" if system.usable_bytes < 0 else f"{_size(system.usable_bytes)} free"
-    yield (
-        f"{', '.join(system.paths)}: {_size(found.size_bytes)} in {counted(len(found.topics), 'topic')}, {free}; "
-        f"{_size(found.bytes_per_day)} within the last day"
-    )
-    if found.full_in_days is not None:
-        yield f"  at this rate it is full in {_days(found.full_in_days)}"
-    elif system.usable_bytes >= 0:
-        yield "  at this rate it is never full"
-    for each in found.topics[:_SHOWN_MAX]:
-        yield f"  {each.topic}: {_size(each.size_bytes)}, {_size(each.bytes_per_day)} a day; {_future(each)}"
-    if len(found.topics) > _SHOWN_MAX:
-        yield f"  and {counted(len(found.topics) - _SHOWN_MAX, 'topic')} more: --json has all"
-
-
-def _future(topic: TopicSpace) -> str:
-    if topic.steady_bytes is None:
-        return topic.limit
-    if topic.bytes_per_day == 0:
-        return f"no growth ({topic.limit})"
-    verb = "grows to" if topic.steady_bytes > topic.size_bytes else "shrinks to"
-    return f"{verb} at most {_size(topic.steady_bytes)} ({topic.limit})"
-
-
-def _days(days: float) -> str:
-    return f"{days * 24:.1f} hours" if days < 2 else f"{days:,.0f} days"
-
-
-def _size(size: float) -> str:
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
-        size /= 1000
-    return f"{size:,.1f} TB"

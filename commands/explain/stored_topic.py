@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from functools import partial
 
-from barnabas.broker.storage.cleaning.cleaner_facts import facts_without_cleaner
+from barnabas.broker.storage.cleaning.cleaner_facts import CleanerFacts, facts_without_cleaner
 from barnabas.broker.storage.explanation.topic_explanation import deciding_settings, explain_partitions
 from barnabas.broker.storage.files.errors import StorageError
+from barnabas.broker.storage.log.readable_log import ReadableLog
 from barnabas.broker.storage.read_only.log_manager import ReadOnlyLogManager
 from barnabas.commands.explain.stored_config import stored_broker_config
+from barnabas.commands.explain.stored_copies import continued_copy, stored_copies
 from barnabas.commands.failures import CommandFailure
 from barnabas.commands.stopped_broker import Directories, stored_image
 from barnabas.config import BrokerConfig
 from barnabas.protocol.errors import DecodeError
-from barnabas.protocol.messages.topics.explain_topic import ExplainTopicResponse
+from barnabas.protocol.messages.topics.explain_topic import ExplainedCopy, ExplainTopicResponse
 
 
 def read_stored_topic(directories: Directories, topic: str, partition: int | None) -> ExplainTopicResponse:
@@ -41,10 +42,27 @@ def _read(
         manager.load_logs(lambda _: log_config, topic=topic)
         now_ms = time.time_ns() // 1_000_000
         logs = [each for each in manager.logs() if partition in (None, each.topic_partition.partition)]
-        partitions = explain_partitions(logs, config, partial(facts_without_cleaner, is_enabled=is_enabled), now_ms)
+        copies = stored_copies(config.log_dirs, topic)
+
+        def copy_of(log: ReadableLog) -> ExplainedCopy | None:
+            return continued_copy(copies.get(log.topic_partition, ()), log.log_dir)
+
+        def cleaner(log: ReadableLog) -> CleanerFacts:
+            facts = facts_without_cleaner(log, is_enabled=is_enabled)
+            return facts if copy_of(log) is None else facts._replace(state="paused")
+
+        partitions = explain_partitions(logs, config, cleaner, now_ms, copy_of=copy_of)
     finally:
         manager.shutdown()
     if not partitions:
         what = topic if partition is None else f"{topic}-{partition}"
-        raise CommandFailure(f"no readable log of {what} in {', '.join(map(str, config.log_dirs))}")
+        waiting = [
+            f"; a move has left a copy of {each} in {copy.log_dir}, which a start serves if the metadata log names "
+            "that directory, and else sets aside"
+            for each, found in copies.items()
+            for copy in found
+            if partition in (None, each.partition)
+        ]
+        where = ", ".join(map(str, config.log_dirs))
+        raise CommandFailure(f"no readable log of {what} in {where}{''.join(waiting)}")
     return ExplainTopicResponse(now_ms=now_ms, settings=deciding_settings(config, overrides), partitions=partitions)

@@ -1,4 +1,4 @@
-"""`barnabas group ...`: list, describe and delete consumer groups, and reset their committed offsets."""
+"""`barnabas group ...`: list, describe and delete consumer and share groups, and reset committed offsets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def group() -> None:
-    """List, describe and delete consumer groups; reset offsets."""
+    """List, describe and delete consumer groups and share groups; reset offsets."""
 
 
 @group.command(name="list")
@@ -57,19 +57,48 @@ def describe(name: str, as_json: bool, bootstrap: str, timeout_s: float) -> None
 
     The lag is the number of offsets between the committed offset and the end of the partition. A dash means that no
     offset is committed, or that the topic no longer exists. `client` is the member that reads the partition.
+
+    Of a share group: where it begins in each partition, how many records after that are not done, and the members that
+    share the partition. A dash means that nothing was delivered yet.
+
+    Of a streams group: also the tasks of each member, by subtopology and partition.
     """
     from barnabas.commands.group.offsets import described
-    from barnabas.commands.output import counted, print_json, print_line, print_table
+    from barnabas.commands.group.share_group import SHARE_TYPE
+    from barnabas.commands.group.streams_group import STREAMS_TYPE
+    from barnabas.commands.output import print_json, print_line, print_table
     from barnabas.commands.session import with_admin
+    from barnabas.explanation.wording import counted
 
     found = with_admin(bootstrap, timeout_s, lambda admin: described(admin, name))
     if as_json:
         print_json(found)
         return
     members = found["members"]
+    if found["type"] == SHARE_TYPE:
+        print_line(f"share group {name}, {found['state']}, {counted(len(members), 'member')}")
+        rows = [{**entry, "clients": ", ".join(entry["clients"])} for entry in found["partitions"]]
+        share_columns = ["topic", "partition", "start", "lag", "clients"]
+        print_table(share_columns, [[entry[column] for column in share_columns] for entry in rows])
+        return
     print_line(f"group {name}, {found['state']}" + (f", {counted(len(members), 'member')}" if members else ""))
     columns = ["topic", "partition", "committed", "end", "lag", "metadata", *(["client"] if members else [])]
     print_table(columns, [[entry[column] for column in columns] for entry in found["partitions"]])
+    if found["type"] == STREAMS_TYPE and members:
+        print_line("")
+        task_columns = ["member", "client", "active tasks", "standby tasks"]
+        print_table(
+            task_columns,
+            [
+                [
+                    each["member_id"],
+                    f"{each['client_id']}@{each['host']}",
+                    ", ".join(each["active_tasks"]),
+                    ", ".join([*each["standby_tasks"], *(f"{task} (warm-up)" for task in each["warmup_tasks"])]),
+                ]
+                for each in members
+            ],
+        )
 
 
 @group.command()
@@ -130,8 +159,9 @@ def reset_offsets(
     one inside.
     """
     from barnabas.commands.group.offsets import planned_reset
-    from barnabas.commands.output import counted, print_json, print_note, print_table
+    from barnabas.commands.output import print_json, print_note, print_table
     from barnabas.commands.session import with_admin
+    from barnabas.explanation.wording import counted
 
     target = ResetTarget.of(to_earliest, to_latest, to_offset, to_timestamp, by_duration)
     if partitions and len(topics) != 1:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from barnabas.clients.admin.admin import Admin
@@ -10,6 +10,8 @@ from barnabas.clients.admin.group_description import GroupMemberDescription
 from barnabas.clients.errors import UnknownTopicError
 from barnabas.commands.failures import CommandFailure
 from barnabas.commands.group.reset_target import ResetTarget
+from barnabas.commands.group.share_group import SHARE_TYPE, described_share_group
+from barnabas.commands.group.streams_group import STREAMS_TYPE, streams_group_facts
 from barnabas.commands.topic.partition_offsets import chosen_partitions, earliest_and_latest, offsets_at
 from barnabas.protocol.topic_partition import TopicPartition
 
@@ -18,15 +20,26 @@ async def described(admin: Admin, group: str) -> dict[str, Any]:
     """The group as JSON: state, members, and a row for each partition with a committed offset or a member.
 
     A row's committed offset is None without one, end and lag are None if the topic no longer exists, member_id and
-    client are None without a member. Raises CommandFailure for an unknown group.
+    client are None without a member. Members of a streams group have their tasks, too. Of a share group what
+    `share_group` describes. Raises CommandFailure for an unknown group.
     """
     listed = {each.group_id: each for each in await admin.list_groups()}
     if group not in listed:
         raise CommandFailure(f"there is no group {group}")
-    members: Sequence[GroupMemberDescription] = ()
-    if listed[group].protocol_type:
-        members = (await admin.describe_group(group)).members
-    owners = {partition: each for each in members for partition in each.partitions}
+    if listed[group].group_type == SHARE_TYPE:
+        return await described_share_group(admin.config, group)
+    members: list[dict[str, Any]] = []
+    owners: Mapping[TopicPartition, tuple[str, str]] = {}
+    if listed[group].group_type == STREAMS_TYPE:
+        members, owners = await streams_group_facts(admin.config, group)
+    elif listed[group].protocol_type:
+        found = (await admin.describe_group(group)).members
+        members = [_member(each) for each in found]
+        owners = {
+            partition: (each.member_id, f"{each.client_id}@{each.host}")
+            for each in found
+            for partition in each.partitions
+        }
     committed = await admin.group_offsets(group)
     rows = []
     for topic, partitions in _by_topic({**committed, **owners}).items():
@@ -44,24 +57,26 @@ async def described(admin: Admin, group: str) -> dict[str, Any]:
                     "lag": None if end is None or at is None else max(0, end - at.offset),
                     "leader_epoch": -1 if at is None else at.leader_epoch,
                     "metadata": "" if at is None else at.metadata,
-                    "member_id": None if owner is None else owner.member_id,
-                    "client": None if owner is None else f"{owner.client_id}@{owner.host}",
+                    "member_id": None if owner is None else owner[0],
+                    "client": None if owner is None else owner[1],
                 }
             )
     return {
         "group": group,
+        "type": listed[group].group_type,
         "state": listed[group].state,
-        "members": [
-            {
-                "member_id": each.member_id,
-                "instance_id": each.group_instance_id,
-                "client_id": each.client_id,
-                "host": each.host,
-                "partitions": len(each.partitions),
-            }
-            for each in members
-        ],
+        "members": members,
         "partitions": rows,
+    }
+
+
+def _member(found: GroupMemberDescription) -> dict[str, Any]:
+    return {
+        "member_id": found.member_id,
+        "instance_id": found.group_instance_id,
+        "client_id": found.client_id,
+        "host": found.host,
+        "partitions": len(found.partitions),
     }
 
 
@@ -69,6 +84,10 @@ async def planned_reset(
     admin: Admin, group: str, topics: Sequence[str], partitions: Sequence[int], target: ResetTarget
 ) -> list[dict[str, Any]]:
     """A row for each partition: the committed offset (None without one) and the new one."""
+    if any(each.group_id == group and each.group_type == SHARE_TYPE for each in await admin.list_groups()):
+        raise CommandFailure(
+            f"group {group} is a share group: kafka-share-groups.sh --reset-offsets sets where it begins"
+        )
     committed = await admin.group_offsets(group)
     chosen = {topic: await chosen_partitions(admin, topic, partitions) for topic in topics} or _by_topic(committed)
     rows = []

@@ -67,9 +67,9 @@ def handover(
 
     Name all log.dirs of the node, in order. A topic's segment.bytes below 1 MiB, which Kafka 4.1 and later refuse, is
     raised; a transaction.version that Kafka 3.x does not support is lowered to 0, unless a transaction is open or
-    prepared. Other problems that would keep this Kafka from starting are reported. Writes a server.properties for
-    kafka-server-start and prints the commands to run. Without --execute it is a dry run. Records are not changed. To go
-    back, stop Kafka and start Barnabas.
+    prepared; a topic's flush.acks.all, which Kafka does not know, is removed. Other problems that would keep this Kafka
+    from starting are reported. Writes a server.properties for kafka-server-start and prints the commands to run.
+    Without --execute it is a dry run. Records are not changed. To go back, stop Kafka and start Barnabas.
 
     The exit code is 1 if this Kafka would not start.
     """

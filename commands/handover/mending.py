@@ -4,7 +4,13 @@
     transaction-version   transaction.version is lowered to 0, and a snapshot written: Kafka 3.x stops at a record of a
                           higher level, so it must not replay it. Its coordinator reads the states of finished
                           transactions at any level; unfinished ones are refused
+    share-version         share.version is lowered to 0, and a snapshot written. Kafka ignores the records of share
+                          groups, and keeps `__share_group_state` as any topic
+    streams-version       streams.version is lowered to 0 in the same way, for Kafka before 4.2: it skips the records of
+                          streams groups
     earlier-level         a snapshot is written after a level that was lowered before
+
+A topic's flush.acks.all is removed for every version: Kafka starts with it, and refuses to change the topic's configs.
 
 Records are appended durably by the broker's own writer. Nothing else is changed.
 """
@@ -14,7 +20,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from barnabas.broker.metadata.directories.kafka_limits import EARLIER_LEVEL_PROBLEM, TRANSACTION_VERSION_PROBLEM
+from barnabas.broker.metadata.directories.kafka_limits import (
+    EARLIER_LEVEL_PROBLEM,
+    SHARE_VERSION_PROBLEM,
+    STREAMS_VERSION_PROBLEM,
+    TRANSACTION_VERSION_PROBLEM,
+)
 from barnabas.broker.metadata.directories.report import DirectoryReport, Problem
 from barnabas.broker.metadata.errors import MetadataError
 from barnabas.broker.metadata.store import open_metadata
@@ -25,13 +36,20 @@ from barnabas.broker.storage.services.clock import SystemClock
 from barnabas.commands.failures import CommandFailure
 from barnabas.commands.handover.properties import LEAST_SEGMENT_BYTES
 from barnabas.config import BrokerConfig
+from barnabas.config.tables.topic_properties import FLUSH_ACKS_ALL
 from barnabas.config.value import Setting
 from barnabas.protocol.errors import BrokerError, DecodeError
-from barnabas.protocol.metadata.levels import TRANSACTION_VERSION
+from barnabas.protocol.metadata.levels import SHARE_VERSION, STREAMS_VERSION, TRANSACTION_VERSION
 from barnabas.protocol.metadata.records import TOPIC_RESOURCE, ConfigRecord, FeatureLevelRecord, MetadataRecord
 
 _SMALL_SEGMENTS_PROBLEM = "small-segments"
-_MENDED_PROBLEMS = {_SMALL_SEGMENTS_PROBLEM, TRANSACTION_VERSION_PROBLEM, EARLIER_LEVEL_PROBLEM}
+_GROUP_FEATURES = {SHARE_VERSION_PROBLEM: SHARE_VERSION, STREAMS_VERSION_PROBLEM: STREAMS_VERSION}
+"""Features of groups, which are lowered without a further check."""
+
+_LEVEL_PROBLEMS = {TRANSACTION_VERSION_PROBLEM, *_GROUP_FEATURES, EARLIER_LEVEL_PROBLEM}
+"""Those that a snapshot ends."""
+
+_MENDED_PROBLEMS = {_SMALL_SEGMENTS_PROBLEM, *_LEVEL_PROBLEMS}
 
 
 class Mending(NamedTuple):
@@ -55,6 +73,14 @@ def plan_mending(report: DirectoryReport, stopping: Sequence[Problem], kafka_nam
                 f"topic {topic}: segment.bytes {before} -> {LEAST_SEGMENT_BYTES} (required by {kafka_name})"
             )
             records.append(ConfigRecord(TOPIC_RESOURCE, topic, "segment.bytes", str(LEAST_SEGMENT_BYTES)))
+    for topic in report.image.topics:
+        value = report.image.topic_configs(topic).get(FLUSH_ACKS_ALL)
+        if value is not None:
+            sentences.append(
+                f"topic {topic}: {FLUSH_ACKS_ALL}={value} is removed (unknown to Apache Kafka, which would refuse to "
+                "change the topic's configs)"
+            )
+            records.append(ConfigRecord(TOPIC_RESOURCE, topic, FLUSH_ACKS_ALL, None))
     if TRANSACTION_VERSION_PROBLEM in codes:
         unfinished = _unfinished_transactions(report)
         if unfinished:
@@ -63,7 +89,12 @@ def plan_mending(report: DirectoryReport, stopping: Sequence[Problem], kafka_nam
             level = report.image.features.get(TRANSACTION_VERSION, 0)
             sentences.append(f"{TRANSACTION_VERSION} {level} -> 0 (required by {kafka_name})")
             records.append(FeatureLevelRecord(TRANSACTION_VERSION, 0))
-    needs_snapshot = not codes.isdisjoint({TRANSACTION_VERSION_PROBLEM, EARLIER_LEVEL_PROBLEM})
+    for code, feature in _GROUP_FEATURES.items():
+        if code in codes:
+            level = report.image.features.get(feature, 0)
+            sentences.append(f"{feature} {level} -> 0 (required by {kafka_name})")
+            records.append(FeatureLevelRecord(feature, 0))
+    needs_snapshot = not codes.isdisjoint(_LEVEL_PROBLEMS)
     if needs_snapshot:
         sentences.append("a snapshot of the metadata, so that Kafka replays no earlier level")
     return Mending(sentences, records, needs_snapshot, tuple(refusals))

@@ -18,7 +18,8 @@ from barnabas.commands.failures import CommandFailure
 from barnabas.commands.handover.mending import mend, plan_mending
 from barnabas.commands.handover.properties import Listening, file_text, fitted, server_properties
 from barnabas.commands.handover.secure_listeners import SecureListeners
-from barnabas.commands.output import counted, print_line
+from barnabas.commands.output import print_line
+from barnabas.explanation.wording import counted
 
 
 class Handover:

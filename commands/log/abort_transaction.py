@@ -35,7 +35,8 @@ from barnabas.broker.storage.log.opening import open_log
 from barnabas.commands.failures import CommandFailure
 from barnabas.commands.log.confirmation import confirm
 from barnabas.commands.log.log_directories import LogConfigs, data_directory_of, held_lock, logs_of, storage_failures
-from barnabas.commands.output import counted, print_line, print_note
+from barnabas.commands.output import print_line, print_note
+from barnabas.explanation.wording import counted
 from barnabas.protocol.errors import BrokerError, DecodeError
 from barnabas.protocol.records.end_marker import EndMarker
 from barnabas.protocol.topic_name import CLUSTER_METADATA_TOPIC

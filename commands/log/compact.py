@@ -26,10 +26,11 @@ from barnabas.broker.storage.log.partition_log import PartitionLog
 from barnabas.commands.failures import CommandFailure
 from barnabas.commands.log.line_report import LineReport, line_report
 from barnabas.commands.log.log_directories import LogConfigs, data_directory_of, held_lock, logs_of, storage_failures
-from barnabas.commands.output import counted, print_line, print_note
+from barnabas.commands.output import print_line, print_note
 from barnabas.commands.progress import progress_bar
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.log_config import LogConfig
+from barnabas.explanation.wording import counted
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.topic_partition import TopicPartition
 
@@ -57,11 +58,11 @@ def compact_directory(
 ) -> int:
     """Compact one log, or all compacted topics' logs of a data directory. Returns the number of logs that failed.
 
-    The metadata log, which has the topics' configs, is in `metadata_log_dir` (None: the data directory). Raises
-    CommandFailure, OSError.
+    The metadata log, which has the topics' configs, is in `metadata_log_dir` (None: the data directory). A dry run only
+    reads, so a broker may use the directory meanwhile. Raises CommandFailure, OSError.
     """
     log_dir = data_directory_of(directory)
-    with held_lock(log_dir):
+    with nullcontext() if dry_run else held_lock(log_dir):
         configs = LogConfigs(metadata_log_dir or log_dir)
         if not configs.are_known:
             raise CommandFailure(

@@ -153,8 +153,8 @@ def compact(directory: Path, dry_run: bool, map_bytes: int, metadata_log_dir: Pa
 
     The last record of each key stays, at its offset. As in a broker, the active segment, records younger than
     min.compaction.lag.ms, and tombstones for delete.retention.ms are kept. Progress is written to
-    cleaner-offset-checkpoint, from which the broker continues. Refused while a broker uses the data directory. A log
-    that cannot be compacted is left as it is, and the exit code is 1.
+    cleaner-offset-checkpoint, from which the broker continues. Refused while a broker uses the data directory, except
+    for a dry run. A log that cannot be compacted is left as it is, and the exit code is 1.
     """
     from barnabas.commands.log.compact import compact_directory
 

@@ -10,8 +10,9 @@ from barnabas.broker.storage.inspection.verify_directory import log_bytes
 from barnabas.commands.failures import CommandFailure
 from barnabas.commands.log.line_report import line_report
 from barnabas.commands.log.log_directories import LogConfigs, data_directory_of, held_lock, logs_of, storage_failures
-from barnabas.commands.output import counted, print_line, print_note
+from barnabas.commands.output import print_line, print_note
 from barnabas.commands.progress import progress_bar
+from barnabas.explanation.wording import counted
 
 
 def reindex_directory(directory: Path, index_interval_bytes: int | None) -> int:

@@ -15,8 +15,9 @@ from barnabas.broker.storage.inspection.verify_directory import (
 )
 from barnabas.commands.log.line_report import LineReport, line_report
 from barnabas.commands.log.log_directories import logs_of
-from barnabas.commands.output import counted, print_line, print_note
+from barnabas.commands.output import print_line, print_note
 from barnabas.commands.progress import progress_bar
+from barnabas.explanation.wording import counted
 
 
 class Verification:

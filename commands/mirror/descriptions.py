@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from barnabas.commands.output import counted, print_line, print_table, time_text
+from barnabas.commands.output import print_line, print_table
+from barnabas.explanation.wording import counted, time_text
 
 if TYPE_CHECKING:
     from barnabas.protocol.messages.cluster.mirrors import MirrorDescription, PromotedPartition
@@ -27,6 +28,7 @@ def as_object(mirror: MirrorDescription) -> dict[str, Any]:
                 "offset": _known(each.offset),
                 "source_offset": _known(each.source_offset),
                 "lag_records": each.lag_records,
+                "lag_bytes": each.lag_bytes,
                 "lag_seconds": each.lag_seconds,
                 "error": each.error,
             }
@@ -90,7 +92,7 @@ def print_description(mirror: MirrorDescription) -> None:
         return
     print_line("")
     print_table(
-        ["topic", "partition", "state", "offset", "source offset", "lag records", "lag seconds"],
+        ["topic", "partition", "state", "offset", "source offset", "lag records", "lag bytes", "lag seconds"],
         [
             [
                 each.topic,
@@ -99,6 +101,7 @@ def print_description(mirror: MirrorDescription) -> None:
                 _known(each.offset),
                 _known(each.source_offset),
                 each.lag_records,
+                each.lag_bytes,
                 None if each.lag_seconds is None else f"{each.lag_seconds:.1f}",
             ]
             for each in mirror.partitions

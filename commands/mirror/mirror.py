@@ -231,8 +231,9 @@ def delete(name: str, release_topics: bool, bootstrap: str, timeout_s: float) ->
     Without --release-topics, a mirror with read-only topics is not deleted. `barnabas mirror promote` makes them
     writable with all transactions settled.
     """
-    from barnabas.commands.output import counted, print_line
+    from barnabas.commands.output import print_line
     from barnabas.commands.session import with_admin
+    from barnabas.explanation.wording import counted
 
     released = with_admin(bootstrap, timeout_s, lambda admin: admin.mirrors.delete(name, release_topics=release_topics))
     print_line(f"deleted mirror {name}" + (f"; {counted(len(released), 'topic')} writable now" if released else ""))

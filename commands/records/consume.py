@@ -59,6 +59,19 @@ _PLAIN_ONLY = ("print_key", "print_timestamp", "print_partition", "print_offset"
     help="With --group: how partitions are shared out. Repeatable, in order of preference; all members need one in"
     " common. With cooperative-sticky alone a rebalance revokes only partitions that move. Default: all.",
 )
+@click.option(
+    "--share-group",
+    metavar="NAME",
+    help="Read as a member of this share group, whose members share the records out, not the partitions; written"
+    " records are acknowledged.",
+)
+@click.option(
+    "--acknowledge",
+    type=click.Choice(("accept", "release", "reject")),
+    default="accept",
+    show_default=True,
+    help="With --share-group: whether written records are done, delivered again, or archived.",
+)
 @click.option("--max-messages", type=click.IntRange(min=1), metavar="N", help="Stop after N records.")
 @click.option(
     "--exit-at-end", is_flag=True, help="Stop at the offsets at which the partitions ended when the command started."
@@ -111,6 +124,8 @@ def consume(
     group: str | None,
     include: re.Pattern[str] | None,
     assignors: tuple[str, ...],
+    share_group: str | None,
+    acknowledge: str,
     max_messages: int | None,
     exit_at_end: bool,
     timeout_ms: int | None,
@@ -138,6 +153,10 @@ def consume(
     offset; without one, from now on, or with --from-beginning from the first record. Written records are committed, so
     the next run continues after them.
 
+    With --share-group each record is read by one of the share group's members, and is done once it is written. A record
+    that was written and not acknowledged, after a crash, is delivered again. The group begins where its config
+    share.auto.offset.reset says: with `latest`, the default, records that exist already are not read.
+
     With --json each line is an object with topic, partition, offset, timestamp (ms), key, value and headers (a list of
     [name, value]). Keys, values and headers are bytes, written as text if they are UTF-8. Otherwise the object has a
     field "base64", which lists the fields (key, value, headers) that are written as base64; with --base64 all of them
@@ -145,12 +164,14 @@ def consume(
 
     Without --json a line is the value's bytes, after the parts chosen by options. Tombstones are written as `null`.
     """
-    from barnabas.clients.config import ConsumerConfig
-    from barnabas.commands.output import counted, print_note
+    from barnabas.clients.config import EXPLICIT, RECORD_LIMIT, ConsumerConfig, ShareConsumerConfig
+    from barnabas.commands.output import print_note
     from barnabas.commands.records.group_record_printer import print_group_records
     from barnabas.commands.records.record_lines import JsonFormat, PlainFormat
     from barnabas.commands.records.record_printer import Reading, print_records
+    from barnabas.commands.records.share_record_printer import SHARE_POLL_RECORDS, print_share_records
     from barnabas.commands.session import CLIENT_ID, run_async, timeouts_ms
+    from barnabas.explanation.wording import counted
 
     start = _start(from_beginning, offset, timestamp)
     if group is not None and (partitions or start[0] in ("offset", "timestamp")):
@@ -161,6 +182,10 @@ def consume(
         raise click.UsageError("--include and --assignor need --group.")
     if group == "":
         raise click.UsageError("--group needs a name.")
+    if share_group is not None:
+        _ensure_share_options(ctx, start, share_group)
+    elif acknowledge != "accept":
+        raise click.UsageError("--acknowledge needs --share-group.")
     if all_base64 and not as_json:
         raise click.UsageError("--base64 needs --json.")
     plain_only = [name for name in _PLAIN_ONLY if ctx.params[name]]
@@ -194,7 +219,19 @@ def consume(
     idle_timeout_s = None if timeout_ms is None else timeout_ms / 1000
     reading = Reading(topic or "", partitions, start, max_messages, exit_at_end, idle_timeout_s)
     try:
-        if group is None:
+        if share_group is not None:
+            share_config = ShareConsumerConfig(
+                bootstrap=bootstrap,
+                client_id=CLIENT_ID,
+                group=share_group,
+                acknowledgement=EXPLICIT,
+                acquire_mode=RECORD_LIMIT,
+                max_poll_records=SHARE_POLL_RECORDS if max_messages is None else min(SHARE_POLL_RECORDS, max_messages),
+                security=client_security(),
+                **timeouts_ms(timeout_s),
+            )
+            written = run_async(print_share_records(share_config, reading, record_format, acknowledge))
+        elif group is None:
             written = run_async(print_records(config, reading, record_format))
         else:
             written = run_async(print_group_records(config, reading, record_format, include))
@@ -206,6 +243,25 @@ def consume(
             )
     if sys.stderr.isatty() and not sys.stdout.isatty():
         print_note(f"read {counted(written, 'record')}")
+
+
+def _ensure_share_options(ctx: click.Context, start: Start, share_group: str) -> None:
+    """Raise UsageError for options that have no meaning for a share group."""
+    if share_group == "":
+        raise click.UsageError("--share-group needs a name.")
+    for name in ("group", "include", "assignors", "partitions", "exit_at_end"):
+        if ctx.params[name]:
+            option = {"assignors": "assignor", "partitions": "partition"}.get(name, name.replace("_", "-"))
+            raise click.UsageError(f"--{option} cannot be used with --share-group.")
+    if start[0] != "latest":
+        raise click.UsageError(
+            "--from-beginning, --offset and --timestamp cannot be used with --share-group: the group's config "
+            "share.auto.offset.reset says where it begins."
+        )
+    if ctx.params["isolation_level"] != "read_uncommitted":
+        raise click.UsageError(
+            "--isolation-level cannot be used with --share-group: it is the group's config share.isolation.level."
+        )
 
 
 def _offset_reset(start: Start, group: str | None) -> str:

@@ -14,8 +14,9 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from barnabas.commands.failures import CommandFailure
 
@@ -39,11 +40,22 @@ class InputRecord:
     partition: int | None = None
 
 
+class Block(NamedTuple):
+    """Lines that have a value and perhaps a key, and nothing else. `keys` None: no line has a key."""
+
+    keys: list[bytes | None] | None
+    values: Sequence[bytes | None]
+
+
 class LineFormat(Protocol):
     """Parser of input lines."""
 
     def parse(self, line: bytes, number: int) -> InputRecord:
         """Parse one line, without its newline. Raises CommandFailure, naming the line."""
+        ...
+
+    def block(self, lines: list[bytes]) -> Block | None:
+        """Return the first of the lines, up to one that `parse` refuses; None: each line has to be parsed."""
         ...
 
 
@@ -74,6 +86,26 @@ class PlainLines:
             key = self._or_null(raw_key)
         return InputRecord(key, self._or_null(value), headers)
 
+    def block(self, lines: list[bytes]) -> Block | None:
+        """Return the first of the lines, up to one without a key's separator; None: lines have headers."""
+        if self.parse_headers:
+            return None
+        separator = self.key_separator
+        if separator is None:
+            return Block(None, lines if self.null_marker is None else [self._or_null(line) for line in lines])
+        keys: list[bytes | None] = []
+        values: list[bytes | None] = []
+        for line in lines:
+            key, found, value = line.partition(separator)
+            if not found:
+                break
+            keys.append(key)
+            values.append(value)
+        if self.null_marker is not None:
+            keys = [self._or_null(key) for key in keys]
+            values = [self._or_null(value) for value in values]
+        return Block(keys, values)
+
     def _headers(self, text: bytes, number: int) -> Headers:
         if self._or_null(text) is None or not text:
             return ()
@@ -85,7 +117,7 @@ class PlainLines:
             headers.append((_header_name(name, number), self._or_null(value)))
         return tuple(headers)
 
-    def _or_null(self, part: bytes) -> bytes | None:
+    def _or_null(self, part: bytes | None) -> bytes | None:
         return None if part == self.null_marker else part
 
 
@@ -112,6 +144,9 @@ class JsonLines:
             timestamp_ms=_field_int(entry, "timestamp", number),
             partition=_field_int(entry, "partition", number) if self.keep_partition else None,
         )
+
+    def block(self, lines: list[bytes]) -> None:
+        """Return None: each line has to be parsed."""
 
     def _encoded_fields(self, entry: dict[str, Any], number: int) -> frozenset[str]:
         if self.all_base64:

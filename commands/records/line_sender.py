@@ -6,6 +6,7 @@ import asyncio
 import os
 import stat
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -18,17 +19,24 @@ from barnabas.clients.errors import (
     RefusedError,
     TransactionAbortableError,
 )
+from barnabas.clients.producer.partitioner import partition_for_key
 from barnabas.clients.producer.producer import Producer
 from barnabas.clients.records import RecordMetadata
-from barnabas.commands.durations import duration_text
 from barnabas.commands.failures import CommandFailure, failure_of
 from barnabas.commands.progress import Progress, progress_bar
-from barnabas.commands.records.line_records import Headers, LineFormat
+from barnabas.commands.records.line_records import Block, Headers, InputRecord, LineFormat
 from barnabas.commands.records.standard_input import read_lines
+from barnabas.explanation.wording import duration_text
 from barnabas.protocol.errors import ErrorCode
 
 _ENDED_BY_BROKER = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_TXN_STATE})
 """Of a record or a commit whose transaction the coordinator has aborted meanwhile."""
+
+_VALUES_AT_ONCE = 4096
+"""As many short lines as fill a batch."""
+
+_LONG_LINE_BYTES = 64 * 1024
+"""Lines with keys are sent by partition, block by block, unless one of the block is longer than this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +58,16 @@ class Deliveries:
     failed_line: int = 0
     failed: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def take(self, line: int, future: asyncio.Future[RecordMetadata]) -> None:
-        """Count a record with a result. A cancelled future belongs to a command that is ending anyway."""
+    def take(self, line: int, count: int, future: asyncio.Future[RecordMetadata]) -> None:
+        """Count the records from `line` on that have this result.
+
+        A cancelled future belongs to a command that is ending anyway.
+        """
         if future.cancelled():
             return
         error = future.exception()
         if error is None:
-            self.acknowledged += 1
+            self.acknowledged += count
         elif isinstance(error, Exception):
             self.refuse(error, line)
 
@@ -177,26 +188,131 @@ async def _send_lines(
     deliveries: Deliveries,
     progress: Progress,
 ) -> None:
-    """Send line by line to the end of the input. Raises CommandFailure for a line that cannot be parsed."""
-    number = 0
+    """Send all lines to the end of the input. Raises CommandFailure for a line that cannot be parsed."""
+    number = 1
     async for lines in read_lines(descriptor):
-        for line in lines:
-            number += 1
-            record = line_format.parse(line, number)
-            try:
-                future = await producer.send(
-                    target.topic,
-                    record.value,
-                    record.key,
-                    headers=record.headers + target.headers,
-                    timestamp_ms=target.timestamp_ms if record.timestamp_ms is None else record.timestamp_ms,
-                    partition=target.partition if record.partition is None else record.partition,
-                )
-            except ClientError as error:
-                deliveries.refuse(error, number)
-                return
-            future.add_done_callback(partial(deliveries.take, number))
+        block = line_format.block(lines)
+        if block is not None and block.keys is not None and max(map(len, lines)) > _LONG_LINE_BYTES:
+            block = None  # one of them may be too large, and those before it must have been sent
+        sent = 0
+        try:
+            if block is not None:
+                await _send_block(producer, target, block, number, deliveries)
+                sent = len(block.values)
+            for line in lines[sent:]:
+                record = line_format.parse(line, number + sent)
+                future = await _send_line(producer, target, record)
+                future.add_done_callback(partial(deliveries.take, number + sent, 1))
+                sent += 1
+        except _RefusedBlockError:
+            return
+        except ClientError as error:
+            deliveries.refuse(error, number + sent)
+            return
+        number += len(lines)
         progress.advance(sum(map(len, lines)) + len(lines))
+
+
+class _Run:
+    """Records for one partition, in their order, with their places in the block.
+
+    `partition` None: the producer chooses it. `keys` None: the records have no keys. `sent`: how many are with the
+    producer.
+    """
+
+    __slots__ = ("keys", "partition", "places", "sent", "values")
+
+    def __init__(
+        self,
+        partition: int | None,
+        places: Sequence[int],
+        values: Sequence[bytes | None],
+        keys: Sequence[bytes | None] | None,
+    ) -> None:
+        self.partition = partition
+        self.places = places
+        self.values = values
+        self.keys = keys
+        self.sent = 0
+
+
+class _RefusedBlockError(Exception):
+    """The producer did not take all lines of a block; the deliveries have the reason."""
+
+
+async def _send_block(producer: Producer, target: Target, block: Block, number: int, deliveries: Deliveries) -> None:
+    """Send a block that begins with line `number`, partition by partition. Raises _RefusedBlockError.
+
+    The line that is named then is the first that was not sent, of all partitions.
+    """
+    runs: list[_Run] = []
+    try:
+        runs = await _runs(producer, target, block)
+        for run in runs:
+            await _send_run(producer, target, run, number, deliveries)
+    except ClientError as error:
+        deliveries.refuse(error, number + _first_unsent(runs))
+        raise _RefusedBlockError from error
+    except asyncio.CancelledError:  # because a delivery has failed
+        if deliveries.failure is not None:
+            deliveries.refuse(deliveries.failure, number + _first_unsent(runs))
+        raise
+
+
+def _first_unsent(runs: list[_Run]) -> int:
+    """Return the place of the first line that is not sent: 0 before the block is divided; beyond all if all are."""
+    if not runs:
+        return 0
+    return min((run.places[run.sent] for run in runs if run.sent < len(run.values)), default=sys.maxsize)
+
+
+async def _runs(producer: Producer, target: Target, block: Block) -> list[_Run]:
+    """Divide a block by partition. Records without a key need none. Raises ClientError."""
+    values, keys = block.values, block.keys
+    if not values:
+        return []
+    if keys is None or target.partition is not None:
+        return [_Run(target.partition, range(len(values)), values, keys)]
+    count = await producer.partitions_for(target.topic)
+    places: dict[int | None, list[int]] = {}
+    for place, key in enumerate(keys):
+        places.setdefault(None if key is None else partition_for_key(key, count), []).append(place)
+    return [
+        _Run(
+            partition,
+            chosen,
+            [values[place] for place in chosen],
+            None if partition is None else [keys[place] for place in chosen],
+        )
+        for partition, chosen in places.items()
+    ]
+
+
+async def _send_run(producer: Producer, target: Target, run: _Run, number: int, deliveries: Deliveries) -> None:
+    """Send the records of one partition, of a block that begins with line `number`. Raises ClientError."""
+    while run.sent < len(run.values):
+        begin, end = run.sent, run.sent + _VALUES_AT_ONCE
+        count, future = await producer.send_values(
+            target.topic,
+            run.values[begin:end],
+            keys=None if run.keys is None else run.keys[begin:end],
+            headers=target.headers,
+            timestamp_ms=target.timestamp_ms,
+            partition=run.partition,
+        )
+        future.add_done_callback(partial(deliveries.take, number + run.places[begin], count))
+        run.sent += count
+
+
+async def _send_line(producer: Producer, target: Target, record: InputRecord) -> asyncio.Future[RecordMetadata]:
+    return await producer.send(
+        target.topic,
+        record.value,
+        record.key,
+        headers=record.headers + target.headers,
+        timestamp_ms=target.timestamp_ms if record.timestamp_ms is None else record.timestamp_ms,
+        partition=target.partition if record.partition is None else record.partition,
+    )
 
 
 def _raise_first(deliveries: Deliveries, unreadable: CommandFailure | None, outcome: str | None) -> None:

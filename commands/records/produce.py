@@ -122,9 +122,10 @@ def produce(
     With --transactional-id, a start ends an earlier run with the same ID that is still busy, and aborts its records.
     """
     from barnabas.clients.config import ProducerConfig
-    from barnabas.commands.output import counted, print_note
+    from barnabas.commands.output import print_note
     from barnabas.commands.records.line_sender import Target, send_input
     from barnabas.commands.session import CLIENT_ID, run_async, timeouts_ms
+    from barnabas.explanation.wording import counted
 
     if as_json and (key_separator is not None or null_marker is not None or parse_headers):
         raise click.UsageError("--key-separator, --null-marker and --parse-headers cannot be used with --json.")

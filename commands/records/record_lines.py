@@ -16,15 +16,16 @@ import json
 from dataclasses import dataclass
 from typing import Protocol
 
-from barnabas.clients.records import ConsumerRecord, Headers
+from barnabas.clients.records import ConsumerRecord, Headers, ShareRecord
 
+AnyRecord = ConsumerRecord | ShareRecord
 _TIMESTAMP_TYPES = {0: b"CreateTime", 1: b"LogAppendTime"}
 
 
 class RecordFormat(Protocol):
     """Writer of output lines."""
 
-    def line(self, record: ConsumerRecord) -> bytes:
+    def line(self, record: AnyRecord) -> bytes:
         """Format one record, with a newline."""
         ...
 
@@ -36,7 +37,7 @@ class JsonFormat:
     all_base64: bool = False
     unreadable: int = 0
 
-    def line(self, record: ConsumerRecord) -> bytes:
+    def line(self, record: AnyRecord) -> bytes:
         """Format one record as JSON. See the module's docstring."""
         if self.all_base64:
             return self._base64_line(record, frozenset({"key", "value", "headers"}))
@@ -55,7 +56,7 @@ class JsonFormat:
             return self._base64_line(record, _fields_not_utf8(record))
         return json.dumps(entry).encode("ascii") + b"\n"
 
-    def _base64_line(self, record: ConsumerRecord, encoded: frozenset[str]) -> bytes:
+    def _base64_line(self, record: AnyRecord, encoded: frozenset[str]) -> bytes:
         entry: dict[str, object] = {
             "topic": record.topic,
             "partition": record.partition,
@@ -82,7 +83,7 @@ class PlainFormat:
     with_key: bool = False
     with_value: bool = True
 
-    def line(self, record: ConsumerRecord) -> bytes:
+    def line(self, record: AnyRecord) -> bytes:
         """Format one record, with its parts in the order of Kafka's DefaultMessageFormatter."""
         parts = []
         if self.with_timestamp:
@@ -110,7 +111,7 @@ class PlainFormat:
         return self.null_marker if data is None else data
 
 
-def _fields_not_utf8(record: ConsumerRecord) -> frozenset[str]:
+def _fields_not_utf8(record: AnyRecord) -> frozenset[str]:
     fields = {"key": [record.key], "value": [record.value], "headers": [value for _, value in record.headers]}
     return frozenset(name for name, values in fields.items() if not all(is_utf8(value) for value in values))
 

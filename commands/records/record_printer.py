@@ -43,6 +43,13 @@ class Reading:
     exit_at_end: bool
     idle_timeout_s: float | None
 
+    def ensure_not_idle(self, idle_s: float, written: int) -> None:
+        """Raise CommandFailure (timed out) if no record has come for too long."""
+        if self.idle_timeout_s is not None and idle_s >= self.idle_timeout_s:
+            raise CommandFailure(
+                f"no record came for {self.idle_timeout_s:g} s; {written} were read", ExitCode.TIMED_OUT
+            )
+
 
 async def print_records(config: ConsumerConfig, reading: Reading, record_format: RecordFormat) -> int:
     """Print records and return their number. Raises CommandFailure (timed out) and ClosedPipeError."""
@@ -91,10 +98,8 @@ async def print_polled(
             now = loop.time()
             if records:
                 last_arrival = now
-            elif reading.idle_timeout_s is not None and now - last_arrival >= reading.idle_timeout_s:
-                raise CommandFailure(
-                    f"no record came for {reading.idle_timeout_s:g} s; {written} were read", ExitCode.TIMED_OUT
-                )
+            else:
+                reading.ensure_not_idle(now - last_arrival, written)
             if end_of is not None:
                 records = [record for record in records if record.offset < end_of[record.partition]]
             output.writelines(map(record_format.line, records))

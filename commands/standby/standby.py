@@ -113,8 +113,9 @@ def promote(data: Path, planned: bool, as_json: bool) -> None:
     Without --planned the active broker is not asked: it must be stopped, or clients could write to both. Records that
     were not copied are lost; `barnabas standby status` shows how many.
     """
-    from barnabas.commands.output import counted, print_json, print_line
+    from barnabas.commands.output import print_json, print_line
     from barnabas.commands.standby.control_client import ask
+    from barnabas.explanation.wording import counted
 
     found = ask(data, {"command": "promote", "planned": planned})
     if as_json:

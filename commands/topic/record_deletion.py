@@ -19,8 +19,9 @@ import click
 from barnabas.clients.admin.admin import Admin
 from barnabas.commands.exit_codes import ExitCode
 from barnabas.commands.failures import CommandFailure
-from barnabas.commands.output import counted, print_json, print_line, print_note
+from barnabas.commands.output import print_json, print_line, print_note
 from barnabas.commands.session import with_admin
+from barnabas.explanation.wording import counted
 from barnabas.protocol.errors import BrokerError
 from barnabas.protocol.topic_partition import TopicPartition
 

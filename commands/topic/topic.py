@@ -52,8 +52,9 @@ def create(
     timeout_s: float,
 ) -> None:
     """Create TOPIC."""
-    from barnabas.commands.output import counted, print_json, print_line, print_note
+    from barnabas.commands.output import print_json, print_line, print_note
     from barnabas.commands.session import with_admin
+    from barnabas.explanation.wording import counted
     from barnabas.protocol.errors import BrokerError, ErrorCode
 
     wanted = as_dict(configs, "--config")
@@ -149,8 +150,9 @@ def alter(
     Properties change immediately, all or none. With more partitions, new records of a key may go to another partition
     than older ones: the order per key is kept from then on, but not across the change.
     """
-    from barnabas.commands.output import counted, print_line
+    from barnabas.commands.output import print_line
     from barnabas.commands.session import with_admin
+    from barnabas.explanation.wording import counted
 
     if partitions is None and not configs and not deleted:
         raise click.UsageError("Nothing to change: give --partitions, --config or --delete-config.")

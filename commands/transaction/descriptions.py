@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.clients.errors import RefusedError
-from barnabas.commands.durations import duration_text
 from barnabas.commands.failures import CommandFailure
-from barnabas.commands.output import print_line, print_table, time_text
+from barnabas.commands.output import print_line, print_table
+from barnabas.explanation.wording import duration_text, time_text
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.topic_partition import TopicPartition
 

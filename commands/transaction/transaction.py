@@ -180,10 +180,10 @@ def find_hanging(
     They are open in a partition of a TOPIC (default: all topics) and unknown to any coordinator, so that read_committed
     consumers never read past them. `barnabas transaction abort --topic TOPIC --partition N` ends one.
     """
-    from barnabas.commands.durations import duration_text
-    from barnabas.commands.output import print_json, print_note, print_table, time_text
+    from barnabas.commands.output import print_json, print_note, print_table
     from barnabas.commands.session import with_admin
     from barnabas.commands.transaction.descriptions import hanging
+    from barnabas.explanation.wording import duration_text, time_text
 
     if partitions and len(topics) != 1:
         raise click.UsageError("--partition needs exactly one TOPIC.")
@@ -200,6 +200,6 @@ def find_hanging(
 
 
 def _age(start_time_ms: int | None) -> str | None:
-    from barnabas.commands.durations import duration_text
+    from barnabas.explanation.wording import duration_text
 
     return None if start_time_ms is None else duration_text(time.time_ns() // 1_000_000 - start_time_ms)

@@ -2,7 +2,8 @@
 
 Source: Apache Kafka 4.3's KafkaConfig.configDef(). Where one node or a first try needs it, ours differ and the text
 mentions it: listeners on the loopback address, data in ./barnabas-data, node.id and process.roles optional. Properties
-without a counterpart in Kafka: metrics.listener, metrics.group.lag.enable, ignore.security, read.only,
+without a counterpart in Kafka: client.metrics.enable, console.*, metrics.listener, metrics.group.lag.enable,
+ignore.security, read.only,
 standby.*, initial.features, ssl.handshake.timeout.ms, sasl.authentication.timeout.ms, audit.log.*. Kafka's names that
 Barnabas does not serve are in unserved.py.
 """
@@ -16,6 +17,8 @@ from barnabas.config.tables.group_properties import GROUP_PROPERTIES
 from barnabas.config.tables.log_properties import LOG_PROPERTIES
 from barnabas.config.tables.quota_properties import QUOTA_PROPERTIES
 from barnabas.config.tables.security_properties import SECURITY_PROPERTIES
+from barnabas.config.tables.share_coordinator_properties import SHARE_COORDINATOR_PROPERTIES
+from barnabas.config.tables.share_group_properties import SHARE_GROUP_PROPERTIES
 from barnabas.config.tables.transaction_properties import TRANSACTION_PROPERTIES
 from barnabas.config.validators import AtLeast, Between, ListOf, NamedLevels
 
@@ -29,7 +32,12 @@ CONNECTIONS = "Connections and requests"
 TOPICS = "Topics"
 THREADS = "Threads"
 
-INITIAL_FEATURES = (("transaction.version", 0, 2), ("metadata.version", 7, 30))
+INITIAL_FEATURES = (
+    ("transaction.version", 0, 2),
+    ("share.version", 0, 1),
+    ("streams.version", 0, 1),
+    ("metadata.version", 7, 30),
+)
 """Features that initial.features may set, with their lowest and highest level."""
 
 BROKER_PROPERTIES: Mapping[str, Property] = by_name(
@@ -126,10 +134,11 @@ BROKER_PROPERTIES: Mapping[str, Property] = by_name(
     Property(
         "initial.features",
         LIST,
-        ("transaction.version=2",),
+        ("transaction.version=2", "share.version=1", "streams.version=1"),
         "Feature levels of a new directory, as `kafka-storage format --feature` sets them; an existing directory keeps "
-        "its own, which kafka-features changes. Apache Kafka 3.7 to 3.9 start on a directory only if its "
-        "transaction.version is 0. metadata.version is 19 unless it is set here.",
+        "its own, which kafka-features changes. A feature that is not named begins at 0, metadata.version at 19. "
+        "Apache Kafka 3.7 to 3.9 start on a directory only if all of these are 0, 4.0 only if share.version and "
+        "streams.version are, 4.1 only if streams.version is.",
         NamedLevels(INITIAL_FEATURES),
         group=NODE,
     ),
@@ -247,6 +256,25 @@ BROKER_PROPERTIES: Mapping[str, Property] = by_name(
         group=LISTENERS,
     ),
     Property(
+        "console.listener",
+        STRING,
+        "",
+        "Address of the console's web pages, host:port; port 0 is a free port. Empty: no console. The broker runs "
+        "`barnabas console` as a child process, which needs the extra: pip install 'barnabas[console]'. It only shows. "
+        "Where a listener has a login by password, people sign in with a user of the broker; otherwise everybody who "
+        "reaches it sees what its user may see. Not in Kafka.",
+        group=LISTENERS,
+    ),
+    Property(
+        "console.command.config",
+        STRING,
+        None,
+        "A file of client properties with which the console connects to the first listener. If the file has a login, "
+        "nobody signs in, and everybody sees what that user may see. Unset: the console connects to the first "
+        "SASL_PLAINTEXT listener with a login by password, otherwise to the first PLAINTEXT listener. Not in Kafka.",
+        group=LISTENERS,
+    ),
+    Property(
         "socket.listen.backlog.size",
         INT,
         50,
@@ -307,6 +335,23 @@ BROKER_PROPERTIES: Mapping[str, Property] = by_name(
         1000,
         "Most fetch sessions. Without one a consumer sends, and is sent, all of its partitions with every fetch.",
         AtLeast(0),
+        group=CONNECTIONS,
+    ),
+    Property(
+        "client.metrics.enable",
+        BOOLEAN,
+        False,
+        "Ask clients for their metrics (KIP-714) and show on /metrics what they push. Which clients push which metrics "
+        "is set by subscriptions: kafka-client-metrics, or kafka-configs --entity-type client-metrics. Not in Kafka, "
+        "whose brokers do so where metric.reporters has a class that takes the metrics of clients.",
+        group=CONNECTIONS,
+    ),
+    Property(
+        "telemetry.max.bytes",
+        INT,
+        1024 * 1024,
+        "Largest push of a client's metrics in bytes, as compressed.",
+        AtLeast(1),
         group=CONNECTIONS,
     ),
     Property(
@@ -372,7 +417,9 @@ BROKER_PROPERTIES: Mapping[str, Property] = by_name(
     *QUOTA_PROPERTIES,
     *LOG_PROPERTIES,
     *GROUP_PROPERTIES,
+    *SHARE_GROUP_PROPERTIES,
     *TRANSACTION_PROPERTIES,
+    *SHARE_COORDINATOR_PROPERTIES,
     Property(
         "background.threads",
         INT,

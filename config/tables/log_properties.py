@@ -198,6 +198,18 @@ LOG_PROPERTIES: tuple[Property, ...] = (
         group=FLUSH,
     ),
     Property(
+        "log.flush.acks.all",
+        PropertyType.BOOLEAN,
+        False,
+        "Whether records with acks=all are fsynced before they are acknowledged; those with acks=1 are not. What the "
+        "broker itself writes to internal topics, and the end markers of transactions, count as acks=all. Not a "
+        "property of Apache Kafka. docs/durability.md.",
+        None,
+        CLUSTER_WIDE,
+        "flush.acks.all",
+        group=FLUSH,
+    ),
+    Property(
         "log.flush.interval.ms",
         LONG,
         None,

@@ -1,18 +1,22 @@
 """The topic properties that Barnabas serves, with the broker properties that provide their defaults.
 
-Names, types, defaults and rules are Apache Kafka 4.3's (LogConfig, ServerTopicConfigSynonyms); the texts are those of
-the broker property, which a topic's value overrides. Of several synonyms the first one set in any layer wins: ms, then
-minutes, then hours.
+Names, types, defaults and rules are Apache Kafka 4.3's (LogConfig, ServerTopicConfigSynonyms), but for flush.acks.all,
+which only Barnabas has; the texts are those of the broker property, which a topic's value overrides. Of several
+synonyms the first one set in any layer wins: ms, then minutes, then hours.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from barnabas.config.property import LONG_MAX, Property, PropertyType, Synonym, UpdateMode, by_name
 from barnabas.config.tables.broker_properties import BROKER_PROPERTIES
 from barnabas.config.tables.log_properties import SEGMENT_BYTES_MIN, SEGMENTS
 from barnabas.config.validators import AtLeast, Validator
+
+FLUSH_ACKS_ALL: Final = "flush.acks.all"
+"""The only topic property that Apache Kafka does not have."""
 
 MINUTE_MS = 60 * 1000
 HOUR_MS = 60 * MINUTE_MS
@@ -84,6 +88,7 @@ TOPIC_PROPERTIES: Mapping[str, Property] = by_name(
     _of_broker("retention.bytes", "log.retention.bytes"),
     _of_broker("file.delete.delay.ms", "log.segment.delete.delay.ms"),
     _of_broker("flush.messages", "log.flush.interval.messages"),
+    _of_broker(FLUSH_ACKS_ALL, "log.flush.acks.all"),
     _family(
         "flush.ms",
         LONG_MAX,

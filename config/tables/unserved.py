@@ -49,7 +49,7 @@ _BROKER = {
         sasl.oauthbearer.token.endpoint.url security.providers server.max.startup.time.ms
         socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms ssl.endpoint.identification.algorithm
         ssl.engine.factory.class ssl.keymanager.algorithm ssl.provider ssl.secure.random.implementation
-        ssl.trustmanager.algorithm telemetry.max.bytes transaction.state.log.min.isr
+        ssl.trustmanager.algorithm transaction.state.log.min.isr
         transaction.state.log.replication.factor unclean.leader.election.enable unstable.api.versions.enable
     """,
     "3.8 to 4.3": """
@@ -61,51 +61,35 @@ _BROKER = {
         unstable.feature.versions.enable
     """,
     "3.9 to 4.3": """
-        group.share.delivery.count.limit group.share.heartbeat.interval.ms group.share.max.heartbeat.interval.ms
-        group.share.max.record.lock.duration.ms group.share.max.session.timeout.ms group.share.max.size
-        group.share.min.heartbeat.interval.ms group.share.min.record.lock.duration.ms group.share.min.session.timeout.ms
-        group.share.partition.max.record.locks group.share.record.lock.duration.ms group.share.session.timeout.ms
         unclean.leader.election.interval.ms
     """,
     "4.0 to 4.3": """
         add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
         controller.performance.always.log.threshold.ms controller.performance.sample.period.ms
         group.share.persister.class.name remote.list.offsets.request.timeout.ms share.coordinator.append.linger.ms
-        share.coordinator.load.buffer.size share.coordinator.snapshot.update.records.per.snapshot
         share.coordinator.state.topic.compression.codec share.coordinator.state.topic.min.isr
-        share.coordinator.state.topic.num.partitions share.coordinator.state.topic.prune.interval.ms
-        share.coordinator.state.topic.replication.factor share.coordinator.state.topic.segment.bytes
-        share.coordinator.threads share.coordinator.write.timeout.ms share.fetch.purgatory.purge.interval.requests
+        share.coordinator.state.topic.replication.factor share.coordinator.threads share.coordinator.write.timeout.ms
+        share.fetch.purgatory.purge.interval.requests
     """,
     "4.1 to 4.3": """
-        group.consumer.regex.refresh.interval.ms group.share.assignors group.share.max.share.sessions
-        group.streams.heartbeat.interval.ms group.streams.max.heartbeat.interval.ms group.streams.max.session.timeout.ms
-        group.streams.max.size group.streams.max.standby.replicas group.streams.min.heartbeat.interval.ms
-        group.streams.min.session.timeout.ms group.streams.num.standby.replicas group.streams.session.timeout.ms
-        internal.metadata.delete.delay.millis internal.metadata.log.segment.bytes
-        internal.metadata.max.batch.size.in.bytes sasl.oauthbearer.assertion.algorithm
-        sasl.oauthbearer.assertion.claim.aud sasl.oauthbearer.assertion.claim.exp.seconds
-        sasl.oauthbearer.assertion.claim.iss sasl.oauthbearer.assertion.claim.jti.include
-        sasl.oauthbearer.assertion.claim.nbf.seconds sasl.oauthbearer.assertion.claim.sub
-        sasl.oauthbearer.assertion.file sasl.oauthbearer.assertion.private.key.file
+        group.consumer.regex.refresh.interval.ms internal.metadata.delete.delay.millis
+        internal.metadata.log.segment.bytes internal.metadata.max.batch.size.in.bytes
+        sasl.oauthbearer.assertion.algorithm sasl.oauthbearer.assertion.claim.aud
+        sasl.oauthbearer.assertion.claim.exp.seconds sasl.oauthbearer.assertion.claim.iss
+        sasl.oauthbearer.assertion.claim.jti.include sasl.oauthbearer.assertion.claim.nbf.seconds
+        sasl.oauthbearer.assertion.claim.sub sasl.oauthbearer.assertion.file sasl.oauthbearer.assertion.private.key.file
         sasl.oauthbearer.assertion.private.key.passphrase sasl.oauthbearer.assertion.template.file
         sasl.oauthbearer.client.credentials.client.id sasl.oauthbearer.client.credentials.client.secret
         sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.scope
-        share.coordinator.cold.partition.snapshot.interval.ms
     """,
     "4.2 to 4.3": """
-        controller.quorum.auto.join.enable group.share.initialize.retry.interval.ms
-        group.streams.initial.rebalance.delay.ms remote.log.manager.follower.thread.pool.size
+        controller.quorum.auto.join.enable
+        remote.log.manager.follower.thread.pool.size
     """,
     "4.3": """
         controller.quorum.fetch.max.bytes controller.quorum.fetch.snapshot.max.bytes cordoned.log.dirs
         follower.fetch.last.tiered.offset.enable group.coordinator.background.threads
-        group.coordinator.cached.buffer.max.bytes group.share.assignment.interval.ms
-        group.share.max.assignment.interval.ms group.share.max.delivery.count.limit
-        group.share.max.partition.max.record.locks group.share.min.assignment.interval.ms
-        group.share.min.delivery.count.limit group.share.min.partition.max.record.locks
-        group.streams.assignment.interval.ms group.streams.max.assignment.interval.ms
-        group.streams.min.assignment.interval.ms remote.log.index.file.cache.ttl.ms
+        group.coordinator.cached.buffer.max.bytes remote.log.index.file.cache.ttl.ms
         share.coordinator.cached.buffer.max.bytes
     """,
     "3.7": """

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 from barnabas.pipeline.jobs.stats_report import Rows, StatsReport
-from barnabas.pipeline.report.charts import bar_chart, bytes_text, count_text
+from barnabas.pipeline.report.charts import Chart, bytes_text, count_text
 from barnabas.pipeline.report.page import Section, Table, render_page
 
 CHARTED_TOPICS = 12
+_DAY_SECONDS = 24 * 3600
+_MINUTE_SECONDS = 60
 
 
 def stats_page(report: StatsReport) -> str:
@@ -42,8 +46,8 @@ def _partitions(report: StatsReport) -> Section:
             row["superseded_records"],
             row["superseded_bytes"],
             ratios.get((row["topic"], row["partition"])),
-            f"{row['first_timestamp']:%Y-%m-%d %H:%M}",
-            f"{row['last_timestamp']:%Y-%m-%d %H:%M}",
+            row["first_timestamp"],
+            row["last_timestamp"],
         )
         for row in report.partitions
     ]
@@ -60,25 +64,23 @@ def _partitions(report: StatsReport) -> Section:
 def _topic(report: StatsReport, topic: str) -> Section:
     ages, sizes = _of(report.ages, topic), _of(report.sizes, topic)
     keys, batches, top = _of(report.key_histogram, topic), _of(report.batches, topic), _of(report.top_keys, topic)
-    form = "%Y-%m-%d" if report.bucket_seconds >= 24 * 3600 else "%m-%d %H:%M"
-    content: list[Table | str] = [
-        bar_chart(
-            f"Age: bytes by time of the record (each bar {_span_text(report.bucket_seconds)})",
-            [row["bucket"].strftime(form) for row in ages],
+    content: list[Table | Chart] = [
+        Chart(
+            "Age: bytes by time of the record",
+            time_labels([row["bucket"] for row in ages], report.bucket_seconds),
             {"bytes": [row["bytes"] for row in ages]},
-            show=bytes_text,
+            "bytes",
+            note=f"each bar {_span_text(report.bucket_seconds)}",
         ),
-        bar_chart(
+        Chart(
             "Size: records by bytes of key and value",
             [class_text(row["class"], bytes_text) for row in sizes],
             {"records": [row["records"] for row in sizes]},
-            show=count_text,
         ),
-        bar_chart(
+        Chart(
             "Keys: number of keys by number of records",
             [class_text(row["class"], count_text) for row in keys],
             {"keys": [row["keys"] for row in keys]},
-            show=count_text,
         ),
     ]
     if batches:
@@ -89,17 +91,27 @@ def _topic(report: StatsReport, topic: str) -> Section:
     return Section(topic, "", content)
 
 
-def _batches(batches: Rows) -> str:
+def _batches(batches: Rows) -> Chart:
     classes = sorted({row["class"] for row in batches})
     found = {(row["codec"], row["class"]): row["batches"] for row in batches}
     codecs = sorted({row["codec"] for row in batches})
-    return bar_chart(
+    return Chart(
         "Batches by size on disk and compression",
         [class_text(number, bytes_text) for number in classes],
         {codec: [found.get((codec, number), 0) for number in classes] for codec in codecs},
-        show=count_text,
-        stacked=True,
+        is_stacked=True,
     )
+
+
+def time_labels(times: Sequence[datetime], bucket_seconds: int) -> list[str]:
+    """Write the beginnings of time buckets so that no two look the same: with seconds where buckets are seconds."""
+    if bucket_seconds >= _DAY_SECONDS:
+        form = "%Y-%m-%d"
+    else:
+        form = "%H:%M:%S" if bucket_seconds < _MINUTE_SECONDS else "%H:%M"
+        if len({each.date() for each in times}) > 1:
+            form = "%m-%d " + form
+    return [each.strftime(form) for each in times]
 
 
 def class_text(number: int, show: Any) -> str:

@@ -22,7 +22,7 @@ from barnabas.pipeline.jobs.whatif import (
     policies_frame,
     retention_effect,
 )
-from barnabas.pipeline.report.charts import bar_chart, bytes_text, line_chart
+from barnabas.pipeline.report.charts import Chart, bytes_text
 from barnabas.pipeline.report.page import Section, Table, render_page
 from barnabas.pipeline.segments.facts import segment_facts
 from barnabas.pipeline.segments.log_files import StoredLog
@@ -198,9 +198,9 @@ def whatif_page(report: WhatIfReport) -> str:
     return render_page("Barnabas: what these settings would free", facts, sections)
 
 
-def _bars(report: WhatIfReport) -> str:
-    topics = report.topics[: 2 * CHARTED_TOPICS][::-1]  # the first bar is the lowest
-    return bar_chart(
+def _bars(report: WhatIfReport) -> Chart:
+    topics = report.topics[: 2 * CHARTED_TOPICS]
+    return Chart(
         "Bytes by topic",
         [topic.topic for topic in topics],
         {
@@ -209,13 +209,12 @@ def _bars(report: WhatIfReport) -> str:
             "retention.ms": [topic.freed_by_time for topic in topics],
             "compaction": [topic.freed_by_compaction for topic in topics],
         },
-        show=bytes_text,
-        stacked=True,
-        horizontal=True,
+        "bytes",
+        is_stacked=True,
     )
 
 
-def _lines(report: WhatIfReport) -> str:
+def _lines(report: WhatIfReport) -> Chart:
     shown = [topic.topic for topic in report.topics[:CHARTED_TOPICS]]
     series: dict[str, list[float]] = {topic: _cumulated(report, {topic}) for topic in shown}
     others = {topic.topic for topic in report.topics} - set(shown)
@@ -226,7 +225,7 @@ def _lines(report: WhatIfReport) -> str:
     labels = [
         datetime.fromtimestamp((report.now_ms + step * step_ms) / 1000, UTC).strftime(form) for step in range(STEPS + 1)
     ]
-    return line_chart("Bytes freed, cumulative", labels, series, show=bytes_text)
+    return Chart("Bytes freed, cumulative", labels, series, "bytes", is_line=True)
 
 
 def _cumulated(report: WhatIfReport, topics: set[str]) -> list[float]:

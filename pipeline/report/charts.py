@@ -1,68 +1,64 @@
-"""Charts for the pages of stats and whatif, as inline SVG without scripts.
-
-Drawn by pygal. Topics and keys are passed to it as text, which it escapes.
-"""
+"""Charts of the pages of stats and whatif: their data, and how numbers are written. `static/report.js` draws them."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Mapping, Sequence
-from xml.etree.ElementTree import Element
-
-import pygal
-from pygal.style import Style
-
-# For its map plugins pygal adds an old-style finder to sys.meta_path. On Python 3.11 every later import of a missing
-# module then warns, for example Spark's attempt to import pyspark_connect.
-sys.meta_path[:] = [finder for finder in sys.meta_path if type(finder) is not pygal.PluginImportFixer]
-
-WIDTH, HEIGHT = 860, 320
-_MAX_LABELS = 16
-
-_STYLE = Style(
-    background="transparent",
-    plot_background="transparent",
-    foreground="#444",
-    foreground_strong="#222",
-    foreground_subtle="#bbb",
-    guide_stroke_color="#ddd",
-    major_guide_stroke_color="#bbb",
-    font_family="system-ui, sans-serif",
-    label_font_size=12,
-    major_label_font_size=12,
-    legend_font_size=13,
-    title_font_size=15,
-    opacity=".85",
-    colors=("#2563a8", "#d9822b", "#3d9970", "#a8324a", "#7a5bb0", "#8a8a34", "#3aa6b9", "#999999"),
-)
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
 
 Series = Mapping[str, Sequence[float | None]]
 """Name -> one value per label."""
 
-
-def bar_chart(
-    title: str,
-    labels: Sequence[str],
-    series: Series,
-    *,
-    show: Callable[[float], str],
-    stacked: bool = False,
-    horizontal: bool = False,
-) -> str:
-    """Return an `<svg>` element. `show` formats a value for the axis."""
-    kinds = {
-        (False, False): pygal.Bar,
-        (True, False): pygal.StackedBar,
-        (False, True): pygal.HorizontalBar,
-        (True, True): pygal.HorizontalStackedBar,
-    }
-    height = max(HEIGHT, 90 + 28 * len(labels)) if horizontal else HEIGHT
-    return _render(kinds[stacked, horizontal], title, labels, series, show, height=height, thin=not horizontal)
+Unit = Literal["bytes", "count"]
 
 
-def line_chart(title: str, labels: Sequence[str], series: Series, *, show: Callable[[float], str]) -> str:
-    """Return an `<svg>` element with one line per series."""
-    return _render(pygal.Line, title, labels, series, show, show_dots=False, stroke_style={"width": 2})
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """Bars, or with `is_line` lines, one per series. `is_stacked`: the bars of a label stand on each other.
+
+    `note`: what each bar is, which is of no interest where a sentence replaces the chart.
+    """
+
+    title: str
+    labels: Sequence[str]
+    series: Series
+    unit: Unit = "count"
+    is_stacked: bool = False
+    is_line: bool = False
+    note: str = ""
+
+    @property
+    def caption(self) -> str:
+        """The title with the note."""
+        return f"{self.title} ({self.note})" if self.note else self.title
+
+    def text(self, value: float | None) -> str:
+        """Format one of its values."""
+        return "-" if value is None else _TEXTS[self.unit](value)
+
+    def sentence(self) -> str | None:
+        """What to say instead of a chart that has at most one bar or point; None for one that is worth drawing."""
+        if not self.labels:
+            return f"{self.title}: nothing to show."
+        if len(self.labels) > 1:
+            return None
+        told = ", ".join(f"{name} {self.text(values[0])}" for name, values in self.series.items())
+        return f"{self.title}: {told}, all at {self.labels[0]}."
+
+    def script_data(self) -> str:
+        """Its data as JSON that can stand in a script element, whatever topics are called."""
+        data = {
+            "labels": list(self.labels),
+            "series": [{"name": name, "values": list(values)} for name, values in self.series.items()],
+            "unit": self.unit,
+            "stacked": self.is_stacked,
+            "line": self.is_line,
+        }
+        text = json.dumps(data)
+        for character in "<>&":
+            text = text.replace(character, f"\\u{ord(character):04x}")
+        return text
 
 
 def bytes_text(value: float) -> str:
@@ -79,49 +75,4 @@ def count_text(value: float) -> str:
     return f"{value:,.0f}"
 
 
-def _render(
-    kind: type[pygal.Graph],
-    title: str,
-    labels: Sequence[str],
-    series: Series,
-    show: Callable[[float], str],
-    *,
-    height: int = HEIGHT,
-    thin: bool = True,
-    **more: object,
-) -> str:
-    chart = kind(
-        style=_STYLE,
-        js=[],
-        disable_xml_declaration=True,
-        width=WIDTH,
-        height=height,
-        title=title,
-        show_legend=len(series) > 1,
-        legend_at_bottom=True,
-        truncate_label=-1,
-        truncate_legend=-1,
-        no_data_text="nothing to show",
-        value_formatter=show,
-        x_label_rotation=30 if thin and any(len(label) > 6 for label in labels) else 0,
-        show_minor_x_labels=False,
-        **more,
-    )
-    chart.x_labels = list(labels)
-    if thin:
-        every = -(-len(labels) // _MAX_LABELS) or 1
-        chart.x_labels_major = list(labels[::every])
-    for name, values in series.items():
-        chart.add(name, list(values))
-    chart.add_xml_filter(_without_scripts)
-    drawn: str = chart.render(is_unicode=True)
-    return drawn
-
-
-def _without_scripts(root: Element) -> Element:
-    """Remove pygal's script with the chart's configuration; the scripts that read it are not included."""
-    for parent in list(root.iter()):
-        # str: the tag of a comment is a function.
-        for child in [child for child in parent if str(child.tag).endswith("script")]:
-            parent.remove(child)
-    return root
+_TEXTS: Final = {"bytes": bytes_text, "count": count_text}

@@ -6,6 +6,7 @@ pyarrow.fs, whose credentials come from the environment, as for Parquet read by 
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import unquote, urlsplit
 
-from barnabas.broker.storage.files.file_names import DELETED_SUFFIX
+from barnabas.broker.storage.files.file_names import DELETED_SUFFIX, SWAP_SUFFIX
 from barnabas.pipeline.errors import SourceError
 
 _HADOOP_NAMES = ("s3a", "s3n")
@@ -78,15 +79,17 @@ def file_system(path: str) -> tuple[FileSystem, str]:
 def open_even_deleted(system: FileSystem, path: str) -> OpenFile:
     """Open a file, even as `.deleted`: brokers rename deleted files and remove them file.delete.delay.ms later.
 
-    Raises FileNotFoundError, naming `path`, once it is removed; OSError.
+    A `.swap` file of a compaction may have got its final name since the read was planned. Raises FileNotFoundError,
+    naming `path`, once it is removed; OSError.
     """
     try:
         return system.open(path)
     except FileNotFoundError as error:
-        try:
-            return system.open(path + DELETED_SUFFIX)
-        except FileNotFoundError:
-            raise error from None
+        final = path.removesuffix(SWAP_SUFFIX)
+        for other in (path + DELETED_SUFFIX, *([final, final + DELETED_SUFFIX] if final != path else ())):
+            with contextlib.suppress(FileNotFoundError):
+                return system.open(other)
+        raise error from None
 
 
 def read_all(system: FileSystem, path: str, size_bytes: int) -> bytes:

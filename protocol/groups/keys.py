@@ -6,7 +6,8 @@
     0, 1     OffsetCommit     group, topic string, partition int32  `offsets`: the group's offset in a partition
     2        GroupMetadata    group string                          `metadata`: a classic group and its members
     3-8, 16  groups of the consumer protocol: `consumer_group_keys`
-    others                                                          share and streams groups, not served
+    10-15    share groups: `share_group_keys`
+    17-23    streams groups: `streams_group_keys`
 
 Kafka before 0.8.3 wrote version 0, which means the same as 1. Keys of unknown versions decode to `UnknownKey`, so that
 a log of a newer Kafka loads. Source: Kafka's OffsetCommitKey, LegacyOffsetCommitKey, GroupMetadataKey,
@@ -16,7 +17,7 @@ CoordinatorRecordType.
 from __future__ import annotations
 
 from struct import Struct, error
-from typing import Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.groups.classic_fields import read_string, write_string
@@ -25,11 +26,16 @@ from barnabas.protocol.groups.consumer_group_keys import (
     decode_consumer_group_key,
     encode_consumer_group_key,
 )
+from barnabas.protocol.groups.share_group_keys import ShareGroupKey, decode_share_group_key, encode_share_group_key
 from barnabas.protocol.primitives import Reader, Writer
+
+if TYPE_CHECKING:
+    from barnabas.protocol.groups.streams_group_keys import StreamsGroupKey
 
 LEGACY_OFFSET_COMMIT: Final = 0
 OFFSET_COMMIT: Final = 1
 GROUP_METADATA: Final = 2
+_OF_STREAMS_GROUPS: Final = frozenset((17, 19, 20, 21, 22, 23))
 
 _VERSION: Final = Struct(">h")
 _OFFSET_HEAD: Final = Struct(">hh")
@@ -58,7 +64,9 @@ class UnknownKey(NamedTuple):
     body: bytes
 
 
-GroupKey: TypeAlias = OffsetCommitKey | GroupMetadataKey | ConsumerGroupKey | UnknownKey
+GroupKey: TypeAlias = (
+    "OffsetCommitKey | GroupMetadataKey | ConsumerGroupKey | ShareGroupKey | StreamsGroupKey | UnknownKey"
+)
 
 
 def encode_key(key: GroupKey) -> bytes:
@@ -67,8 +75,14 @@ def encode_key(key: GroupKey) -> bytes:
         return _VERSION.pack(key.version) + key.body
     if isinstance(key, GroupMetadataKey):
         return write_string(Writer().int16(GROUP_METADATA), key.group).to_bytes()
+    if isinstance(key, ShareGroupKey):
+        return encode_share_group_key(key)
     if not isinstance(key, OffsetCommitKey):
-        return encode_consumer_group_key(key)
+        if isinstance(key, ConsumerGroupKey):
+            return encode_consumer_group_key(key)
+        from barnabas.protocol.groups.streams_group_keys import encode_streams_group_key  # only for streams groups
+
+        return encode_streams_group_key(key)
     group, topic = key.group.encode(), key.topic.encode()
     try:
         head = _OFFSET_HEAD.pack(OFFSET_COMMIT, len(group))
@@ -91,7 +105,12 @@ def decode_key(data: bytes) -> GroupKey:
     elif version < 0:
         raise DecodeError(f"version {version} of a key is negative")
     else:
-        newer = decode_consumer_group_key(version, reader)
+        newer: ConsumerGroupKey | ShareGroupKey | StreamsGroupKey | None
+        newer = decode_consumer_group_key(version, reader) or decode_share_group_key(version, reader)
+        if newer is None and version in _OF_STREAMS_GROUPS:
+            from barnabas.protocol.groups.streams_group_keys import decode_streams_group_key  # as above
+
+            newer = decode_streams_group_key(version, reader)
         if newer is None:
             return UnknownKey(version, reader.rest())
         key = newer

@@ -77,15 +77,24 @@ def read_present(read: ReadString, body: memoryview, position: int, what: str) -
 
 
 def read_count(body: memoryview, position: int) -> tuple[int, int]:
-    """Read the count of a classic array (0 for null); return it and the position after it."""
+    """Read the count of a classic array; return it and the position after it. Raises DecodeError for null."""
     (count,) = _unpack_int32(body, position)
-    return max(count, 0), position + 4
+    if count < 0:
+        raise null_array()
+    return count, position + 4
 
 
 def read_compact_count(body: memoryview, position: int) -> tuple[int, int]:
-    """Read the count of a compact array (0 for null); return it and the position after it."""
+    """Read the count of a compact array; return it and the position after it. Raises DecodeError for null."""
     size, position = read_unsigned(body, position)
-    return (size - 1 if size else 0), position
+    if size == 0:
+        raise null_array()
+    return size - 1, position
+
+
+def null_array() -> DecodeError:
+    """Return the DecodeError for null instead of an array."""
+    return DecodeError("an array that may not be null is null")
 
 
 def read_unsigned(body: memoryview, position: int) -> tuple[int, int]:

@@ -183,16 +183,17 @@ class Sized(NamedTuple):
 
 
 class Records(NamedTuple):
-    """Record batches of an answer, read as a view of the received bytes; null is read as no bytes."""
+    """Record batches, read as a view of the received bytes; null is read as no bytes."""
 
     kind: str = "records"
+    is_nullable: bool = True
 
     def reader(self, version: int, flexible: bool) -> Read:
         read_size = _reader_of_size(Body.int32, flexible)
         return lambda body: body.view(max(0, read_size(body)))
 
     def writer(self, version: int, flexible: bool) -> Write:
-        raise NotImplementedError
+        return BYTES.writer(version, flexible)
 
 
 class Array(NamedTuple):

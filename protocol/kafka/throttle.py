@@ -7,7 +7,8 @@ The field is the first of the body of nearly every response. The others:
     OffsetDelete              after the error
     ApiVersions               after the array of APIs, whose entries have a fixed size
 
-WriteTxnMarkers, DescribeQuorum, SaslHandshake, SaslAuthenticate and the first versions of some other APIs have none.
+WriteTxnMarkers, DescribeQuorum, SaslHandshake, SaslAuthenticate, the APIs of share partitions' states (83 to 87) and
+the first versions of some other APIs have none.
 Source: Kafka's message definitions (ThrottleTimeMs).
 """
 
@@ -56,7 +57,10 @@ _FIRST_FROM: Final[dict[int, int]] = {
     ApiKey.DELETE_GROUPS: 0,
     ApiKey.ELECT_LEADERS: 0,
     ApiKey.INCREMENTAL_ALTER_CONFIGS: 0,
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: 0,
     ApiKey.LIST_PARTITION_REASSIGNMENTS: 0,
+    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: 0,
+    ApiKey.PUSH_TELEMETRY: 0,
     ApiKey.DESCRIBE_CLIENT_QUOTAS: 0,
     ApiKey.ALTER_CLIENT_QUOTAS: 0,
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: 0,
@@ -70,6 +74,15 @@ _FIRST_FROM: Final[dict[int, int]] = {
     ApiKey.CONSUMER_GROUP_DESCRIBE: 0,
     ApiKey.LIST_CONFIG_RESOURCES: 0,
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: 0,
+    ApiKey.SHARE_GROUP_HEARTBEAT: 0,
+    ApiKey.SHARE_GROUP_DESCRIBE: 0,
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: 0,
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS: 0,
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: 0,
+    ApiKey.SHARE_FETCH: 0,
+    ApiKey.SHARE_ACKNOWLEDGE: 0,
+    ApiKey.STREAMS_GROUP_HEARTBEAT: 0,
+    ApiKey.STREAMS_GROUP_DESCRIBE: 0,
 }
 """APIs whose first field it is, with the first version that has it."""
 

@@ -6,8 +6,9 @@ records, 23 the lists of eligible leaders. 30 (4.3-IV0) is the newest supported 
 below 7 (3.3-IV3) either.
 
 `transaction.version` decides how transactions are kept (KIP-890): 0 as up to Kafka 3.9; 1 writes version 1 of
-TransactionLogValue; 2 also gives a producer a new epoch for each transaction. A feature without a record has level 0.
-Source: Kafka's MetadataVersion, TransactionVersion and Feature in org.apache.kafka.server.common.
+TransactionLogValue; 2 also gives a producer a new epoch for each transaction. `share.version` 1 enables share groups
+(KIP-932), `streams.version` 1 streams groups (KIP-1071). A feature without a record has level 0. Source: Kafka's
+MetadataVersion, TransactionVersion, ShareVersion, StreamsVersion and Feature in org.apache.kafka.server.common.
 """
 
 from __future__ import annotations
@@ -24,6 +25,16 @@ TRANSACTION_VERSION = "transaction.version"
 """Name of the feature that selects how transactions are kept."""
 
 NEWEST_TRANSACTION_VERSION = 2
+
+SHARE_VERSION = "share.version"
+"""Name of the feature that enables share groups (KIP-932), from level 1 on."""
+
+NEWEST_SHARE_VERSION = 1
+
+STREAMS_VERSION = "streams.version"
+"""Name of the feature that enables streams groups (KIP-1071), from level 1 on."""
+
+NEWEST_STREAMS_VERSION = 1
 
 KRAFT_VERSION = "kraft.version"
 """Name of the feature that keeps Raft's voters in the metadata log at level 1; it has control records of its own."""

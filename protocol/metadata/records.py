@@ -36,6 +36,7 @@ from barnabas.protocol.metadata.security_records import SecurityRecord
 from barnabas.protocol.primitives import Reader, Writer
 
 BROKER_RESOURCE = 4
+CLIENT_METRICS_RESOURCE = 16
 GROUP_RESOURCE = 32
 TOPIC_RESOURCE = 2
 

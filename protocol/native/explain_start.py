@@ -1,10 +1,13 @@
 """explain_start (1004): what the broker's last start found and did. Barnabas only.
 
-request   no fields
+request   client_metrics bool, optional
 response  error, message, began_ms, loaded_ms, ready_ms, booted_ms int or nil,
           directories [[path, had_clean_shutdown bool, last_change_ms int or nil, logs, seconds float]],
           recovered_logs, recovered_bytes,
-          logs [[topic, partition, log_dir, seconds float, segments, size_bytes, dropped_segments, dropped_bytes]]
+          logs [[topic, partition, log_dir, seconds float, segments, size_bytes, dropped_segments, dropped_bytes]],
+          tasks [[name, runs, failures, last_seconds float, last_end_ms int or nil, next_ms int or nil]],
+          latency_bounds_seconds [float], latencies [[api, errors, sum_seconds float, counts [int]]],
+          client_metrics_total, client_metrics [[client_id, instance, metric, attributes, value float]]
 """
 
 from __future__ import annotations
@@ -12,10 +15,13 @@ from __future__ import annotations
 from typing import Any
 
 from barnabas.protocol.messages.cluster.explain_start import (
+    ApiLatency,
+    ClientMetric,
     ExplainStartRequest,
     ExplainStartResponse,
     RecoveredLog,
     StartedDirectory,
+    TaskRuns,
 )
 from barnabas.protocol.native.fields import (
     INT32,
@@ -32,14 +38,14 @@ from barnabas.protocol.native.fields import (
 )
 
 
-def encode_request(_: ExplainStartRequest) -> dict[str, Any]:
+def encode_request(request: ExplainStartRequest) -> dict[str, Any]:
     """The body of a request."""
-    return {}
+    return {"client_metrics": request.client_metrics}
 
 
-def decode_request(_: dict[str, Any]) -> ExplainStartRequest:
-    """Return the request, which has no fields."""
-    return ExplainStartRequest()
+def decode_request(body: dict[str, Any]) -> ExplainStartRequest:
+    """Raises DecodeError, naming the field."""
+    return ExplainStartRequest(boolean(field(body, "client_metrics", False), "client_metrics"))
 
 
 def encode_response(response: ExplainStartResponse) -> dict[str, Any]:
@@ -55,6 +61,11 @@ def encode_response(response: ExplainStartResponse) -> dict[str, Any]:
         "recovered_logs": response.recovered_logs,
         "recovered_bytes": response.recovered_bytes,
         "logs": [list(each) for each in response.logs],
+        "tasks": [list(each) for each in response.tasks],
+        "latency_bounds_seconds": list(response.latency_bounds_seconds),
+        "latencies": [[*each[:3], list(each.counts)] for each in response.latencies],
+        "client_metrics_total": response.client_metrics_total,
+        "client_metrics": [list(each) for each in response.client_metrics],
     }
 
 
@@ -71,6 +82,14 @@ def decode_response(body: dict[str, Any]) -> ExplainStartResponse:
         _integer(body, "recovered_logs"),
         _integer(body, "recovered_bytes"),
         [_log(each) for each in array(field(body, "logs"), "logs")],
+        [_task(each) for each in array(field(body, "tasks", ()), "tasks")],
+        [
+            number(each, "latency_bounds_seconds[]")
+            for each in array(field(body, "latency_bounds_seconds", ()), "latency_bounds_seconds")
+        ],
+        [_latency(each) for each in array(field(body, "latencies", ()), "latencies")],
+        integer(field(body, "client_metrics_total", 0), "client_metrics_total", INT64),
+        [_client_metric(each) for each in array(field(body, "client_metrics", []), "client_metrics")],
     )
 
 
@@ -98,6 +117,34 @@ def _log(entry: Any) -> RecoveredLog:
         dropped_segments,
         dropped_bytes,
     )
+
+
+def _task(entry: Any) -> TaskRuns:
+    name, runs, failures, seconds, last_end, following = row(entry, "tasks[]", 6)
+    return TaskRuns(
+        text(name, "name"),
+        integer(runs, "runs", INT64),
+        integer(failures, "failures", INT64),
+        number(seconds, "last_seconds"),
+        _optional(last_end, "last_end_ms"),
+        _optional(following, "next_ms"),
+    )
+
+
+def _latency(entry: Any) -> ApiLatency:
+    api, errors, seconds, counts = row(entry, "latencies[]", 4)
+    return ApiLatency(
+        text(api, "api"),
+        integer(errors, "errors", INT64),
+        number(seconds, "sum_seconds"),
+        [integer(each, "counts[]", INT64) for each in array(counts, "counts")],
+    )
+
+
+def _client_metric(entry: Any) -> ClientMetric:
+    *texts, value = row(entry, "client_metrics[]", 5)
+    client_id, instance, metric, attributes = (long_text(each, "client_metrics[] text") or "" for each in texts)
+    return ClientMetric(client_id, instance, metric, attributes, number(value, "value"))
 
 
 def _integer(body: dict[str, Any], name: str) -> int:

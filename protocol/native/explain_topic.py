@@ -9,15 +9,17 @@ response  error, message, now_ms, settings [[name, value or nil, source, origin]
                          rule or nil, kept_by [str], held_by int or nil]],
                        nil or [first_dirty_offset, first_uncleanable_offset, clean_bytes, dirty_bytes, dirty_ratio,
                                missing_bytes int or nil, due_latest_ms int or nil, waits_for [str], error or nil,
-                               seconds float or nil, freed_bytes int or nil]]]
+                               seconds float or nil, freed_bytes int or nil, old_enough_ms int or nil],
+                       removable_segments, removable_bytes, nil or [log_dir, size_bytes] of a move's copy]]
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from barnabas.protocol.messages.topics.explain_topic import (
     ExplainedCompaction,
+    ExplainedCopy,
     ExplainedPartition,
     ExplainedSegment,
     ExplainTopicRequest,
@@ -37,6 +39,9 @@ from barnabas.protocol.native.fields import (
     row,
     text,
 )
+
+_SEGMENTS: Final = ExplainedPartition._fields.index("segments")
+"""The fields before it are numbers and texts, which are sent as they are."""
 
 
 def encode_request(request: ExplainTopicRequest) -> dict[str, Any]:
@@ -64,9 +69,12 @@ def encode_response(response: ExplainTopicResponse) -> dict[str, Any]:
         "layers": [list(each) for each in response.layers],
         "partitions": [
             [
-                *each[:-2],
+                *each[:_SEGMENTS],
                 [[*segment[:-2], list(segment.kept_by), segment.held_by] for segment in each.segments],
                 None if each.compaction is None else list(each.compaction),
+                each.removable_segments,
+                each.removable_bytes,
+                None if each.copy is None else list(each.copy),
             ]
             for each in response.partitions
         ],
@@ -93,7 +101,9 @@ def _setting(entry: Any) -> SettingValue:
 
 
 def _partition(entry: Any) -> ExplainedPartition:
-    partition, log_dir, *numbers, interval, segments, compaction = row(entry, "partitions[]", 10)
+    partition, log_dir, *numbers, interval, segments, compaction, removable, removable_bytes, copy = row(
+        entry, "partitions[]", 13
+    )
     start, watermark, end, durable, unsynced = (integer(each, "partitions[] number", INT64) for each in numbers)
     return ExplainedPartition(
         integer(partition, "partition", INT32),
@@ -106,13 +116,22 @@ def _partition(entry: Any) -> ExplainedPartition:
         _optional(interval, "check_interval_ms"),
         [_segment(each) for each in array(segments, "segments")],
         None if compaction is None else _compaction(compaction),
+        integer(removable, "removable_segments", INT64),
+        integer(removable_bytes, "removable_bytes", INT64),
+        None if copy is None else _copy(copy),
     )
+
+
+def _copy(entry: Any) -> ExplainedCopy:
+    log_dir, size = row(entry, "copy", 2)
+    return ExplainedCopy(long_text(log_dir, "log_dir") or "", integer(size, "size_bytes", INT64))
 
 
 def _compaction(entry: Any) -> ExplainedCompaction:
-    dirty, uncleanable, clean_bytes, dirty_bytes, ratio, missing, due, waits_for, error, seconds, freed = row(
-        entry, "compaction", 11
+    dirty, uncleanable, clean_bytes, dirty_bytes, ratio, missing, due, waits_for, error, *of_rounds, old_enough = row(
+        entry, "compaction", 12
     )
+    seconds, freed = of_rounds
     return ExplainedCompaction(
         integer(dirty, "first_dirty_offset", INT64),
         integer(uncleanable, "first_uncleanable_offset", INT64),
@@ -125,6 +144,7 @@ def _compaction(entry: Any) -> ExplainedCompaction:
         long_text(error, "error"),
         None if seconds is None else number(seconds, "seconds"),
         _optional(freed, "freed_bytes"),
+        _optional(old_enough, "old_enough_ms"),
     )
 
 

@@ -6,7 +6,7 @@
               mirrors [{name, definition {str: value}, state, error str or nil,
                         topics [[topic, state, source_id str or nil]],
                         partitions [[topic, partition, state, offset, source_offset, lag_records int or nil,
-                                     lag_seconds float or nil, error str or nil]],
+                                     lag_seconds float or nil, error str or nil, lag_bytes int or nil]],
                         problems [[topic, reason]],
                         promoted [[topic, partition, copied_end, source_epoch, end, leader_epoch, committed, aborted,
                                    cut]]}]
@@ -105,6 +105,7 @@ def _description(mirror: MirrorDescription) -> dict[str, Any]:
                 each.lag_records,
                 each.lag_seconds,
                 each.error,
+                each.lag_bytes,
             ]
             for each in mirror.partitions
         ],
@@ -146,7 +147,9 @@ def _topic(entry: Any) -> MirroredTopic:
 
 
 def _partition(entry: Any) -> MirroredPartition:
-    topic, partition, state, offset, source_offset, lag_records, lag_seconds, error = row(entry, "partitions[]", 8)
+    topic, partition, state, offset, source_offset, lag_records, lag_seconds, error, lag_bytes = row(
+        entry, "partitions[]", 9
+    )
     return MirroredPartition(
         text(topic, "topic"),
         integer(partition, "partition", INT32),
@@ -156,6 +159,7 @@ def _partition(entry: Any) -> MirroredPartition:
         None if lag_records is None else integer(lag_records, "lag_records", INT64),
         None if lag_seconds is None else number(lag_seconds, "lag_seconds"),
         long_text(error, "error"),
+        None if lag_bytes is None else integer(lag_bytes, "lag_bytes", INT64),
     )
 
 

@@ -8,6 +8,7 @@ the ratio that the caller expects (as in Kafka's producer). Layout: layout.py. S
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import repeat
 from typing import Final
 
 from barnabas.protocol.compression import Codec, compress
@@ -141,6 +142,33 @@ class RecordBatchBuilder:
         if timestamp > self.max_timestamp:
             self.max_timestamp = timestamp
         return True
+
+    def append_values(
+        self,
+        timestamp: int,
+        values: Sequence[Buffer | None],
+        headers: Sequence[tuple[str, Buffer | None]] = (),
+        keys: Sequence[Buffer | None] | None = None,
+    ) -> int:
+        """Add records at the next offsets as long as they fit; return how many. Raises as `append`.
+
+        `keys` None: without keys; else one for each value.
+        """
+        pairs = zip(repeat(None) if keys is None else keys, values, strict=keys is not None)
+        first_pair = next(pairs, None)
+        if first_pair is None or not self.append(timestamp, *first_pair, headers):
+            return 0
+        buffer, limit, timestamp_delta = self._buffer, self._record_limit, timestamp - self.base_timestamp
+        first = delta = self._next_delta - 1
+        try:
+            for key, value in pairs:
+                if not append_record(buffer, limit, delta + 1, timestamp_delta, key, value, headers):
+                    break
+                delta += 1
+        finally:
+            self.count += delta - first
+            self._next_delta = delta + 1
+        return delta - first + 1
 
     def build(self) -> bytes:
         """Return the batch. Raises ValueError without records, or when a number does not fit its header field."""

@@ -149,6 +149,23 @@ def test_the_ready_file_says_where_and_goes_at_the_end(tmp_path: Path) -> None:
     assert not (tmp_path / "ready.json").exists()
 
 
+def test_the_ready_file_can_be_a_line_of_standard_output(tmp_path: Path) -> None:
+    settings = ["listeners=127.0.0.1:0", "metrics.listener=127.0.0.1:0", f"log.dirs={tmp_path}"]
+    options = ["--stop-with-stdin", "--ready-file", "-", *(word for each in settings for word in ("--set", each))]
+    command = [sys.executable, "-m", "barnabas", "serve", *options]
+    with subprocess.Popen(
+        command, cwd=REPOSITORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as broker:
+        assert broker.stdin is not None
+        assert broker.stdout is not None
+        ready = json.loads(broker.stdout.readline())
+        socket.create_connection((ready["host"], ready["port"]), timeout=5).close()
+        broker.stdin.close()
+        assert broker.wait(EXIT_TIMEOUT_S) == 0
+        assert ready["pid"] == broker.pid
+        assert broker.stdout.read() == ""
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_stops_it_cleanly_and_everything_is_there_again(
     tmp_path: Path, batch: Batch, number: signal.Signals

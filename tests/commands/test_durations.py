@@ -3,7 +3,8 @@ from __future__ import annotations
 import click
 import pytest
 
-from barnabas.commands.durations import duration_text, parse_duration
+from barnabas.commands.durations import parse_duration
+from barnabas.explanation.wording import duration_text
 
 
 @pytest.mark.parametrize(

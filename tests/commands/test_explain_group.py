@@ -13,8 +13,8 @@ from click.testing import CliRunner, Result
 
 from barnabas import Admin, AdminConfig, Consumer, ConsumerConfig, Producer, ProducerConfig, TopicPartition
 from barnabas.clients.group_offsets import CommittedOffset
-from barnabas.commands.explain.groups.findings import Verdict, explain_partition
 from barnabas.commands.main import main
+from barnabas.explanation.group_findings import Verdict, explain_partition
 from barnabas.protocol.messages.groups.explain_group import Deletion, PartitionLag
 from tests.support.daemon import Daemon, start_daemon
 from tests.support.eventually import eventually

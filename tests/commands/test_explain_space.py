@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from barnabas.commands.explain.space_findings import DAY_MS, FileSystem, explain_space
 from barnabas.commands.main import main
+from barnabas.explanation.space_findings import DAY_MS, FileSystem, explain_space
 from barnabas.protocol.messages.topics.explain_topic import (
     ExplainedPartition,
     ExplainedSegment,

@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from barnabas import Producer, ProducerConfig
-from barnabas.commands.explain.start.findings import Stop, stop_of
 from barnabas.commands.main import main
+from barnabas.explanation.start_findings import Stop, stop_of
 from barnabas.protocol.messages.cluster.explain_start import StartedDirectory
 from tests.support.daemon import Daemon, start_daemon
 
@@ -62,8 +62,10 @@ def test_a_start_after_a_kill_does_what_was_said_and_tells_it_afterwards(tmp_pat
             "orders",
             1,
             whole + len(TORN),
-            None,
+            len(TORN),
         )
+        text = explain("--log-dir", str(daemon.data_directory)).stdout
+        assert f"would cut off {len(TORN)} bytes at the first damaged or torn batch" in text
         assert "a start reads 1 log with" in explain("--log-dir", str(daemon.data_directory)).stdout
 
         daemon.start()
@@ -87,6 +89,29 @@ def test_a_start_after_a_kill_does_what_was_said_and_tells_it_afterwards(tmp_pat
         clean = as_json("--bootstrap", daemon.bootstrap)
         assert ([each["stop"] for each in clean["directories"]], clean["recovered_logs"]) == (["clean"], 0)
         assert "no log was recovered" in explain("--bootstrap", daemon.bootstrap).stdout
+
+
+@pytest.mark.parametrize("position", [0, 10, -1], ids=["offset", "size", "content"])
+def test_what_a_recovery_would_cut_off_is_exact_to_the_byte(tmp_path: Path, position: int) -> None:
+    async def produce() -> None:
+        async with Producer(ProducerConfig(bootstrap=daemon.bootstrap)) as producer:
+            for _ in range(40):
+                await producer.send_and_wait("orders", b"x" * 400, partition=0)
+
+    with start_daemon(tmp_path) as daemon:
+        daemon.create_topic("orders", partitions=1, configs={"segment.bytes": "4096"})
+        asyncio.run(produce())
+        daemon.kill()
+        segments = sorted((daemon.data_directory / "orders-0").glob("*.log"))
+        damaged = segments[1]
+        content = bytearray(damaged.read_bytes())
+        content[position] ^= 1
+        damaged.write_bytes(content)
+        (said,) = as_json("--log-dir", str(daemon.data_directory))["logs"]
+        daemon.start()
+        (did,) = as_json("--bootstrap", daemon.bootstrap)["logs"]
+    assert said | {"seconds": did["seconds"]} == did
+    assert said["dropped_segments"] == len(segments) - 2 > 0
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,8 @@ from barnabas.clients.admin.transactions import OpenTransaction
 from barnabas.clients.errors import ClientError
 from barnabas.clients.offsets import ListedOffset
 from barnabas.commands.explain.transactions.facts import explain_partitions
-from barnabas.commands.explain.transactions.findings import (
+from barnabas.commands.main import main
+from barnabas.explanation.transaction_findings import (
     NO_TIMEOUT_MS,
     KnownTransaction,
     OpenInPartition,
@@ -25,7 +26,6 @@ from barnabas.commands.explain.transactions.findings import (
     Verdict,
     explain_partition,
 )
-from barnabas.commands.main import main
 from barnabas.protocol.topic_partition import TopicPartition
 from tests.support.daemon import Daemon, start_daemon
 from tests.support.transactions.hanging import STRANGER_ID, produce_without_coordinator

@@ -11,7 +11,7 @@ from barnabas.broker.metadata.log.log_replay import METADATA_DIRECTORY, replay_m
 from barnabas.broker.storage.files.clean_shutdown import CLEAN_SHUTDOWN_FILE
 from barnabas.commands.main import main
 from barnabas.config.properties_file import parse_properties
-from barnabas.protocol.metadata.records import FeatureLevelRecord
+from barnabas.protocol.metadata.records import TOPIC_RESOURCE, ConfigRecord, FeatureLevelRecord
 from tests.support.daemon import start_daemon
 from tests.support.storage.directories import append_metadata, copy_of, make_directories, put_transaction_state
 from tests.support.storage.files import snapshot_of
@@ -57,6 +57,14 @@ def test_execute_raises_what_kafka_refuses_and_keeps_the_clean_stop(dirs: tuple[
     assert checked.exit_code == 0
 
 
+def test_the_property_that_kafka_does_not_know_is_removed(dirs: tuple[Path, Path]) -> None:
+    append_metadata(dirs[0], ConfigRecord(TOPIC_RESOURCE, "small", "flush.acks.all", "true"))
+    assert "topic small: flush.acks.all=true is removed" in handover(dirs, version="3.9.1").stdout
+    assert handover(dirs, "--execute", version="3.9.1").exit_code == 0
+    image = replay_metadata_directory(dirs[0] / METADATA_DIRECTORY).image
+    assert image.topic_configs("small") == {"segment.bytes": "16384"}
+
+
 def test_kafka_3_9_gets_its_small_segments_as_they_are(dirs: tuple[Path, Path]) -> None:
     assert handover(dirs, "--execute", version="3.9.1").exit_code == 0
     image = replay_metadata_directory(dirs[0] / METADATA_DIRECTORY).image
@@ -76,6 +84,31 @@ def test_kafka_3_9_gets_transaction_version_0_and_replays_no_other(dirs: tuple[P
     after = CliRunner().invoke(main, ["doctor", "dir", *map(str, dirs), "--kafka-version", "3.9.1"])
     assert after.exit_code == 0, after.output
     assert CliRunner().invoke(main, ["doctor", "dir", *map(str, dirs)]).exit_code == 0
+
+
+@pytest.mark.parametrize("version", ["3.9.1", "4.0.0"])
+def test_kafka_before_4_1_gets_share_version_0(dirs: tuple[Path, Path], version: str) -> None:
+    append_metadata(dirs[0], FeatureLevelRecord("share.version", 1))
+    before = CliRunner().invoke(main, ["doctor", "dir", *map(str, dirs), "--kafka-version", version])
+    assert before.exit_code == 1
+    assert "problem share-version: share.version is 1, which Apache Kafka 3.7 to 4.0" in before.stdout
+    assert f"\nshare.version 1 -> 0 (required by Apache Kafka {version})\n" in handover(dirs, version=version).stdout
+    assert handover(dirs, "--execute", version=version).exit_code == 0
+    assert "share.version" not in replay_metadata_directory(dirs[0] / METADATA_DIRECTORY).highest_levels
+    after = CliRunner().invoke(main, ["doctor", "dir", *map(str, dirs), "--kafka-version", version])
+    assert after.exit_code == 0, after.output
+
+
+def test_kafka_4_0_gets_streams_version_0_and_replays_no_other(dirs: tuple[Path, Path]) -> None:
+    append_metadata(dirs[0], FeatureLevelRecord("streams.version", 1))
+    before = CliRunner().invoke(main, ["doctor", "dir", *map(str, dirs), "--kafka-version", "4.0.1"])
+    assert "problem streams-version: streams.version is 1, which Apache Kafka 3.7 to 4.1 does not" in before.stdout
+    assert "streams.version" not in handover(dirs, version="4.2.0").stdout
+    assert "\nstreams.version 1 -> 0 (required by Apache Kafka 4.0.1" in handover(dirs, version="4.0.1").stdout
+    assert handover(dirs, "--execute", version="4.0.1").exit_code == 0
+    assert "streams.version" not in replay_metadata_directory(dirs[0] / METADATA_DIRECTORY).highest_levels
+    after = CliRunner().invoke(main, ["doctor", "dir", *map(str, dirs), "--kafka-version", "4.0.1"])
+    assert after.exit_code == 0, after.output
 
 
 def test_a_level_that_was_lowered_already_takes_a_snapshot_only(dirs: tuple[Path, Path]) -> None:

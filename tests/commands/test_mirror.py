@@ -11,6 +11,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from barnabas.commands.main import main
+from barnabas.explanation.mirror import sentences_of
+from barnabas.protocol.messages.cluster.mirrors import MirrorDescription, MirroredPartition
 from barnabas.protocol.uuids import uuid_text
 from tests.support.daemon import Daemon, start_daemon
 from tests.support.mirrored_topics import SOURCE_ID, add_mirror, broker_config
@@ -107,6 +109,41 @@ def test_options_of_alter_change_only_their_fields(daemon: Daemon) -> None:
     assert run(daemon, "delete", "m").exit_code == 0
 
 
+def test_a_mirror_is_explained_in_sentences(daemon: Daemon) -> None:
+    told = CliRunner().invoke(main, ["explain", "mirror", "old", "--bootstrap", daemon.bootstrap])
+    assert told.exit_code == 0, told.output
+    paused = "is paused, like its mirror: `barnabas mirror resume` goes on where it ends"
+    assert told.stdout.splitlines() == [
+        f"mirror old of {NOWHERE} is paused: 2 partitions of 1 topic",
+        f"  orders-0 {paused}",
+        f"  orders-1 {paused}",
+    ]
+    missing = CliRunner().invoke(main, ["explain", "mirror", "none", "--bootstrap", daemon.bootstrap])
+    assert missing.exit_code == 1
+    assert "none" in missing.stderr
+
+
+def test_an_explained_mirror_names_what_is_missing_and_why() -> None:
+    fields = {"bootstrap": ["k:9092"]}
+    partitions = [
+        MirroredPartition("a", 0, "copying", 10, 25, 15, 2.5, lag_bytes=1500),
+        MirroredPartition("a", 1, "caught_up", 25, 25, 0, 0.0, lag_bytes=0),
+        MirroredPartition("b", 0, "failed", 0, error="the source refuses READ on the topic"),
+        MirroredPartition("b", 1, "copying", 3, 4, 1, None),
+    ]
+    problems = [("c", "a topic of this name exists")]
+    mirror = MirrorDescription("east", fields, "running", partitions=partitions, problems=problems)
+    assert list(sentences_of(mirror)) == [
+        "mirror east of k:9092 is running: 4 partitions of 2 topics",
+        "  topic c: a topic of this name exists",
+        "  a-0 is being copied; 15 records (about 1,500 bytes) are missing, from offset 10 to 25; "
+        "it had every record 2.5 s ago",
+        "  b-0 is not copied: the source refuses READ on the topic; it is tried again",
+        "  b-1 is being copied; 1 record is missing, from offset 3 to 4",
+        "  1 partition has every record of the source",
+    ]
+
+
 def test_a_paused_mirror_shows_its_topics_and_partitions(daemon: Daemon) -> None:
     found = described(daemon, "old")
     assert (found["state"], found["error"], found["problems"]) == ("paused", None, [])
@@ -119,6 +156,7 @@ def test_a_paused_mirror_shows_its_topics_and_partitions(daemon: Daemon) -> None
             "offset": 0,
             "source_offset": None,
             "lag_records": None,
+            "lag_bytes": None,
             "lag_seconds": None,
             "error": None,
         }
@@ -132,7 +170,7 @@ def test_a_paused_mirror_shows_its_topics_and_partitions(daemon: Daemon) -> None
         "  start: earliest",
         "  configs: as at the source",
     ]
-    assert text[-1].split() == ["orders", "1", "paused", "0", "-", "-", "-"]
+    assert text[-1].split() == ["orders", "1", "paused", "0", "-", "-", "-", "-"]
     listed = run(daemon, "list").stdout.splitlines()
     assert listed[-1].split() == ["old", "paused", NOWHERE, "1", "2", "-", "-"]
     assert json.loads(run(daemon, "list", "--json").stdout) == [found]

@@ -14,7 +14,7 @@ from barnabas.commands.options import (
     parse_separator,
     parse_timestamp,
 )
-from barnabas.commands.output import time_text
+from barnabas.explanation.wording import time_text
 
 
 @click.command()

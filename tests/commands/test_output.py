@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.commands.output import counted, is_pipe, print_json, print_table
+from barnabas.commands.output import is_pipe, print_json, print_table
+from barnabas.explanation.wording import counted
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 60.0

@@ -410,6 +410,41 @@ def test_an_invalid_line_is_named_and_the_lines_before_it_are_sent(commands: Com
     assert [record["key"] for record in commands.records(topic, "--from-beginning")] == ["a", "b"]
 
 
+def test_a_keyed_line_that_the_client_refuses_is_named_and_the_lines_before_it_are_sent(
+    commands: Commands, topic: str
+) -> None:
+    lines = [b"%d|%d" % (number, number) for number in range(100)]
+
+    result = commands.run(
+        "produce", topic, "--key-separator", "|", stdin=b"\n".join([*lines, b"k|" + bytes(3_000_000)])
+    )
+
+    _refused(result, 1, "max_request_bytes=1048576 (MESSAGE_TOO_LARGE); 100 records were sent")
+    assert result.stderr.startswith(b"barnabas: line 101: ")
+    assert len(commands.records(topic, "--from-beginning")) == 100
+
+
+def test_a_keyed_line_that_the_broker_refuses_is_named(commands: Commands, topic: str) -> None:
+    commands.ok("topic", "alter", topic, "--config", "max.message.bytes=2000")
+
+    result = commands.run("produce", topic, "--key-separator", "|", stdin=b"a|1\na|2\nb|" + bytes(5000))
+
+    assert result.returncode == 1, result
+    assert b"MESSAGE_TOO_LARGE" in result.stderr
+
+
+def test_a_key_may_be_null_and_a_value_too(commands: Commands, topic: str) -> None:
+    command = ("produce", topic, "--key-separator", "|", "--null-marker", "NULL", "--header", "h=1")
+    commands.ok(*command, stdin=b"k|1\nNULL|2\nk|NULL\n|")
+
+    records = commands.records(topic, "--from-beginning")
+    assert sorted((str(each["key"]), str(each["value"])) for each in records) == [
+        *(("", ""), ("None", "2"), ("k", "1"), ("k", "None"))
+    ]
+    assert all(each["headers"] == [["h", "1"]] for each in records)
+    assert [each["value"] for each in records if each["key"] == "k"] == ["1", None]
+
+
 def test_a_refused_line_is_named(commands: Commands, topic: str) -> None:
     commands.ok("topic", "alter", topic, "--config", "max.message.bytes=2000")
 

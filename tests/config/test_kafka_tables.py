@@ -5,6 +5,7 @@ A difference is legal only where config/document.py tells people about it, and n
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,15 +17,21 @@ from barnabas.config import BROKER_PROPERTIES, TOPIC_PROPERTIES, Property
 from barnabas.config.document import DIFFERENCES, TOPIC_DIFFERENCES
 from barnabas.config.property import show
 from barnabas.config.tables import unserved
+from barnabas.config.unserved_configs import unserved_broker_properties, unserved_topic_properties
 
+DATA = Path(unserved.__file__).parent
 TABLE = Path(__file__).parent / "data" / "kafka-configs.tsv"
 OURS_ALONE = {
     "audit.log.grants",
     "audit.log.max.bytes",
     "audit.log.max.lines.per.second",
     "audit.log.path",
+    "client.metrics.enable",
+    "console.command.config",
+    "console.listener",
     "ignore.security",
     "initial.features",
+    "log.flush.acks.all",
     "metrics.group.lag.enable",
     "metrics.listener",
     "read.only",
@@ -44,6 +51,20 @@ UNDEFINED_IN_KAFKA = {
     "replica.alter.log.dirs.io.max.bytes.per.second",
     "super.users",
 }
+INTERNAL = (
+    "controller.performance.",
+    "group.consumer.regex.refresh.interval.ms",
+    "group.share.initialize.retry.interval.ms",
+    "group.share.persister.class.name",
+    "internal.",
+    "remote.log.index.file.cache.ttl.ms",
+    "remote.log.manager.task.retry.",
+    "server.max.startup.time.ms",
+    "share.coordinator.cold.partition.snapshot.interval.ms",
+    "share.coordinator.state.topic.prune.interval.ms",
+    "unclean.leader.election.interval.ms",
+    "unstable.",
+)
 TABLES: dict[str, Mapping[str, Property]] = {"broker": BROKER_PROPERTIES, "topic": TOPIC_PROPERTIES}
 UNSERVED = {"broker": unserved.UNSERVED_PROPERTIES, "topic": unserved.UNSERVED_TOPIC_PROPERTIES}
 
@@ -102,7 +123,7 @@ def test_every_name_of_kafka_is_served_or_listed_as_unserved(scope: str) -> None
     extra = UNDEFINED_IN_KAFKA if scope == "broker" else set()
 
     assert set(UNSERVED[scope]) == (kafka | extra) - set(TABLES[scope])
-    assert set(TABLES[scope]) - kafka - extra == (OURS_ALONE if scope == "broker" else set())
+    assert set(TABLES[scope]) - kafka - extra == (OURS_ALONE if scope == "broker" else {"flush.acks.all"})
 
 
 @pytest.mark.parametrize("scope", ["broker", "topic"])
@@ -161,3 +182,31 @@ def test_no_name_is_both_served_and_unserved() -> None:
     for scope, table in TABLES.items():
         assert not set(table) & set(UNSERVED[scope])
         assert not [name for name in table if name.startswith(unserved.UNSERVED_PREFIXES)]
+
+
+@pytest.mark.parametrize("scope", ["broker", "topic"])
+def test_the_data_file_describes_each_unserved_property_of_kafka_4_3_and_no_served_one(scope: str) -> None:
+    file = DATA / f"kafka_{scope}.json"
+    names = set(json.loads(file.read_text()))
+    kafka = {name for name, known in kafka_configs(scope).items() if known.last_version == "4.3"}
+
+    assert not names & set(TABLES[scope]), (
+        f"a property that has an effect is described by its table: remove from {file}"
+    )
+    assert names - set(UNSERVED[scope]) == set()
+    # What is left out is internal: Kafka does not describe it either.
+    left_out = (kafka & set(UNSERVED[scope])) - names
+    assert all(name.startswith(INTERNAL) for name in left_out), left_out
+
+
+@pytest.mark.parametrize("scope", ["broker", "topic"])
+def test_the_types_defaults_and_update_modes_of_unserved_properties_are_kafkas(scope: str) -> None:
+    kafka = kafka_configs(scope)
+    described = unserved_broker_properties() if scope == "broker" else unserved_topic_properties()
+    differences = {
+        name: differs(scope, known._replace(validator=None), kafka[name]) for name, known in described.items()
+    }
+
+    assert {name: [each for each in found if not each.startswith("rule")] for name, found in differences.items()} == {
+        name: [] for name in described
+    }

@@ -206,6 +206,19 @@ def test_free_ports_do_not_collide() -> None:
             "of metrics",
         ),
         (
+            {"console_listener": "localhost"},
+            "console.listener=localhost in --set: localhost has no port (host:port or NAME://host:port)",
+        ),
+        (
+            {"console_listener": "SSL://localhost:8080"},
+            "console.listener=SSL://localhost:8080 in --set: SSL://localhost:8080 has a name, and the console's "
+            "address is host:port",
+        ),
+        (
+            {"console_listener": ":8080"},
+            "console.listener=:8080 in --set: :8080 has no host; 0.0.0.0 is every interface",
+        ),
+        (
             {"metrics_listener": "localhost"},
             "metrics.listener=localhost in --set: localhost has no port (host:port or NAME://host:port)",
         ),

@@ -1,4 +1,7 @@
-"""The wheel, built from the files that .dockerignore admits to the image: complete with and without a compiler."""
+"""The wheel, built from the files that .dockerignore admits to the image: complete with and without a compiler.
+
+The source distribution has what a build of the same wheel needs.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import zipfile
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
@@ -64,8 +68,14 @@ def kernels() -> list[Path]:
 
 def build_wheel(source: Path, directory: Path, **environ: str) -> Path:
     """Build a wheel of `source` in `directory`."""
+    build("--wheel", source, directory, **environ)
+    (wheel,) = directory.glob("*.whl")
+    return wheel
+
+
+def build(kind: str, source: Path, directory: Path, **environ: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(directory)],
+        [sys.executable, "-m", "build", kind, "--no-isolation", "--outdir", str(directory)],
         cwd=source,
         env={**os.environ, **environ},
         capture_output=True,
@@ -74,8 +84,6 @@ def build_wheel(source: Path, directory: Path, **environ: str) -> Path:
         check=False,
     )
     assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
-    (wheel,) = directory.glob("*.whl")
-    return wheel
 
 
 def unpacked_version(wheel: Path, directory: Path) -> str:
@@ -151,3 +159,47 @@ def test_without_a_compiler_the_wheel_still_builds_and_runs_the_python_kernel(wh
     with zipfile.ZipFile(without) as archive:
         assert not [name for name in archive.namelist() if name.endswith(".so")]
     assert "python kernel" in unpacked_version(without, tmp_path / "unpacked")
+
+
+def test_the_source_distribution_holds_every_file_of_the_wheel_and_every_kernel_source(
+    wheel: Path, tmp_path: Path
+) -> None:
+    build("--sdist", wheel.parent / "source", tmp_path)
+    (archive_path,) = tmp_path.glob("barnabas-*.tar.gz")
+    with tarfile.open(archive_path) as archive:
+        packed = {member.name.partition("/")[2]: member for member in archive.getmembers() if member.isfile()}
+        settings = archive.extractfile(packed["setup.py"])
+        assert settings is not None
+        assert settings.read().decode() == (REPOSITORY / "setup.py").read_text()
+    with zipfile.ZipFile(wheel) as built:
+        needed = {name for name in built.namelist() if not name.endswith(".so") and ".dist-info/" not in name}
+    sources = {
+        f"barnabas/{path.relative_to(REPOSITORY)}"
+        for kernel in kernels()
+        for path in (REPOSITORY / kernel).parent.iterdir()
+        if path.suffix in (".pyx", ".pxd", ".h")
+    }
+
+    assert len(needed) > 600
+    assert len(sources) >= len(kernels())
+    assert needed | sources <= set(packed)
+
+
+def test_setup_finds_the_kernels_without_the_folders_beside_barnabas(tmp_path: Path) -> None:
+    """A source distribution has barnabas/ only."""
+    shutil.copy(REPOSITORY / "setup.py", tmp_path)
+    for kernel in kernels():
+        copied = tmp_path / "barnabas" / f"{kernel}.pyx"
+        copied.parent.mkdir(parents=True, exist_ok=True)
+        copied.touch()
+    program = (
+        "import runpy, setuptools, Cython.Build\n"
+        "Cython.Build.cythonize = lambda extensions, **_: extensions\n"
+        "setuptools.setup = lambda **_: None\n"
+        "print(*sorted(e.sources[0] for e in runpy.run_path('setup.py')['extensions']), sep='\\n')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert done.stdout.split() == sorted(f"barnabas/{kernel}.pyx" for kernel in kernels()), done.stderr

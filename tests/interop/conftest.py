@@ -19,16 +19,19 @@ BROKER_VARIABLE = "BARNABAS_COMPATIBILITY_BROKER"
 RECORD_VARIABLE = "BARNABAS_COMPATIBILITY_RECORD"
 TOOLS_VERSION = "4.3.0"
 
-LONGEST = frozenset(
-    {
-        "test_clients.py",
-        "test_containers.py",
-        "test_pipeline_cluster.py",
-        "test_pipeline_demo.py",
-        "test_pipeline_kafka_target.py",
-        "test_pipeline_kills.py",
-        "test_pipeline_transactions.py",
-    }
+LONGEST = (
+    "test_containers.py",
+    "test_pipeline_kafka_target.py",
+    "test_clients.py",
+    "test_kafka_admin_tools.py",
+    "test_kafka_opens_our_directory.py",
+    "test_pipeline_kills.py",
+    "test_turns.py",
+    "test_pipeline_cluster.py",
+    "test_pipeline_demo.py",
+    "test_pipeline_transactions.py",
+    "test_security_kafka.py",
+    "test_kafka_metadata_kept.py",
 )
 """Files of several minutes."""
 
@@ -44,7 +47,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.interop)
-    items.sort(key=lambda item: item.path.name not in LONGEST)
+    place = {name: number for number, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: place.get(item.path.name, len(LONGEST)))
 
 
 @pytest.fixture

@@ -85,4 +85,4 @@ def test_a_workers_python_that_is_not_there_is_named() -> None:
 
 
 def test_a_module_that_the_job_itself_lacks_is_no_fault_of_a_worker() -> None:
-    assert sentence_of(ModuleNotFoundError("No module named 'pygal'")) == "ModuleNotFoundError: No module named 'pygal'"
+    assert sentence_of(ModuleNotFoundError("No module named 'numpy'")) == "ModuleNotFoundError: No module named 'numpy'"

@@ -27,10 +27,13 @@ from barnabas.protocol.messages.cluster.configs import (
     DescribeConfigsResult,
 )
 from barnabas.protocol.messages.cluster.explain_start import (
+    ApiLatency,
+    ClientMetric,
     ExplainStartRequest,
     ExplainStartResponse,
     RecoveredLog,
     StartedDirectory,
+    TaskRuns,
 )
 from barnabas.protocol.messages.cluster.mirrors import (
     MirrorAction,
@@ -159,6 +162,7 @@ from barnabas.protocol.messages.security.sasl import (
 )
 from barnabas.protocol.messages.topics.explain_topic import (
     ExplainedCompaction,
+    ExplainedCopy,
     ExplainedPartition,
     ExplainedSegment,
     ExplainTopicRequest,
@@ -509,7 +513,7 @@ EXCHANGES: list[tuple[ApiKey, Any, Any]] = [
     ),
     (
         ApiKey.EXPLAIN_START,
-        ExplainStartRequest(),
+        ExplainStartRequest(client_metrics=True),
         ExplainStartResponse(
             began_ms=1 << 41,
             loaded_ms=1 << 41,
@@ -519,6 +523,11 @@ EXCHANGES: list[tuple[ApiKey, Any, Any]] = [
             recovered_logs=3,
             recovered_bytes=1 << 40,
             logs=[RecoveredLog("t", 0, "/d", 0.25, 2, 1 << 40, 1, 99)],
+            tasks=[TaskRuns("retention", 2, 1, 0.5, 1 << 41, None), TaskRuns("flush", 0, 0, 0.0, None, 1 << 41)],
+            latency_bounds_seconds=[0.5, 1.0],
+            latencies=[ApiLatency("produce", 3, 0.5, [1, 1 << 40, 0])],
+            client_metrics_total=2,
+            client_metrics=[ClientMetric("c", "i", "m", "", 1.0), ClientMetric("", "i", "m", "a=b", -0.5)],
         ),
     ),
     (
@@ -544,7 +553,10 @@ EXCHANGES: list[tuple[ApiKey, Any, Any]] = [
                         ),
                         ExplainedSegment(9, 9, 0, -1, -1, 1 << 41, None, 1 << 41, None, (), None),
                     ],
-                    ExplainedCompaction(7, 9, 1, 2, 0.5, None, 1 << 41, ("dirty_ratio",), None, 0.25, None),
+                    ExplainedCompaction(7, 9, 1, 2, 0.5, None, 1 << 41, ("dirty_ratio",), None, 0.25, None, 1 << 40),
+                    2,
+                    1 << 40,
+                    ExplainedCopy("/e", 1 << 41),
                 ),
                 ExplainedPartition(4, "/d", 0, 0, 0, 0, 0, 300, []),
             ],

@@ -29,6 +29,7 @@ _CONFIGS: tuple[dict[str, Any], ...] = (
     {"timestamp_type": "LogAppendTime"},
     {"compact": True},
     {"flush_messages": 3},
+    {"flush_messages": 3, "flush_acks_all": True},
     {"timestamp_before_max_ms": 5_000, "timestamp_after_max_ms": 5_000},
     {"max_message_bytes": 150},
     {"compression_type": "gzip"},

@@ -15,7 +15,7 @@ from tests.support.storage.records import stored
 _PARTITIONS = 30
 _SEGMENTS = 70
 _LIMIT = 160
-"""The active segments take three each."""
+"""The active segments take three each, one from Python 3.13 on."""
 
 _START_AND_READ = f"""
 import resource, sys

@@ -32,6 +32,7 @@ _SAMPLES: dict[str, Any] = {
     "int16": 1,
     "int32": 0,
     "int64": 0,
+    "uint16": 9092,
     "float64": 1.5,
     "string": "before",
     "bytes": b"before",

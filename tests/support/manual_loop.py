@@ -64,6 +64,28 @@ class InlineExecutor(Executor):
         return future
 
 
+class ManualExecutor(Executor):
+    """Runs work on the caller's thread when the test asks for it."""
+
+    def __init__(self) -> None:
+        self.waiting: list[Callable[[], None]] = []
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        future: Future[T] = Future()
+
+        def run() -> None:
+            future.set_result(fn(*args, **kwargs))
+
+        self.waiting.append(run)
+        return future
+
+    def run_all(self) -> None:
+        """Run everything that waits."""
+        waiting, self.waiting = self.waiting, []
+        for run in waiting:
+            run()
+
+
 async def _turns() -> None:
     for _ in range(_TURNS):
         await asyncio.sleep(0)

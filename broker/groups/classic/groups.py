@@ -85,7 +85,7 @@ class ClassicGroups:
 
     def join(self, request: JoinGroupRequest, client: JoiningClient) -> Deferred[JoinGroupResponse]:
         """Join; the response comes with the group's next generation. Raises BrokerError."""
-        self._ensure_serving(request.group_id)
+        self.ensure_serving(request.group_id)
         self.ensure_within_limits(request, client)
         group = self.get(request.group_id)
         is_new = group is None
@@ -101,6 +101,14 @@ class ClassicGroups:
             group.write_existence()
         self._carry_out(group)
         return answer
+
+    def ensure_serving(self, group_id: str) -> None:
+        """Raise BrokerError for an empty id, while the group's log is loaded, and once the broker stops."""
+        if not group_id:
+            raise BrokerError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
+        if self._stopping:
+            raise BrokerError(ErrorCode.NOT_COORDINATOR, "the broker stops")
+        self._log.ensure_loaded(group_id)
 
     def ensure_within_limits(self, request: JoinGroupRequest, client: JoiningClient) -> None:
         """Validate a join as far as no group is needed for it. Raises BrokerError."""
@@ -129,7 +137,7 @@ class ClassicGroups:
 
     def leave(self, request: LeaveGroupRequest) -> LeaveGroupResponse:
         """Remove members, and return the result for each. Raises BrokerError."""
-        self._ensure_serving(request.group_id)
+        self.ensure_serving(request.group_id)
         group = self.get(request.group_id)
         if group is None:
             unknown = ErrorCode.UNKNOWN_MEMBER_ID
@@ -187,15 +195,8 @@ class ClassicGroups:
 
     # --- steps
 
-    def _ensure_serving(self, group_id: str) -> None:
-        if not group_id:
-            raise BrokerError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
-        if self._stopping:
-            raise BrokerError(ErrorCode.NOT_COORDINATOR, "the broker stops")
-        self._log.ensure_loaded(group_id)
-
     def _existing(self, group_id: str) -> ClassicGroup:
-        self._ensure_serving(group_id)
+        self.ensure_serving(group_id)
         group = self.get(group_id)
         if group is None:
             raise _unknown_group(group_id)

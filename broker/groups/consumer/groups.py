@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from barnabas.broker.groups.consumer.settings import GroupContext
     from barnabas.broker.groups.log.group_log import GroupLog
     from barnabas.broker.groups.registry import GroupRegistry
+    from barnabas.broker.groups.timers import TimerKey
     from barnabas.broker.probes import ApiProbe
 
 logger = logging.getLogger(__name__)
@@ -51,6 +52,8 @@ RETRY_MS: Final = 500
 """Delay until a late member's removal is tried again after a failed append. As in Kafka."""
 
 _NO_CAUSES: Final[Mapping[str, GroupEventKind]] = MappingProxyType({})
+
+_TOO_LARGE: Final = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
 
 _TIMED_OUT: Final = {
     "session": GroupEventKind.SESSION_ENDED,
@@ -76,6 +79,7 @@ class ConsumerGroups:
     ) -> None:
         """Create it without groups. `reads_only`: no session ends, because the change could not be written."""
         self._group_log = group_log
+        self._registry = registry
         self._classic = classic
         self._context = context
         self._log = ConsumerGroupLog(
@@ -241,30 +245,44 @@ class ConsumerGroups:
 
     def _wake(self, group: ConsumerGroup) -> None:
         """Remove the members whose deadlines have passed."""
-        late: dict[str, ConsumerGroupMember] = {}
-        causes: dict[str, GroupEventKind] = {}
-        key = group.timers.pop_due()
-        while key is not None:
-            member = group.members.get(key[1])
-            if member is not None:
-                late[member.member_id] = member
-                causes[member.member_id] = _TIMED_OUT[key[0]]
+        late: dict[str, TimerKey] = {}
+        for key in group.timers.pop_all_due():
+            if key[1] in group.members:
+                late.setdefault(key[1], key)
                 logger.info(
                     "member %s of group %s is removed: its %s time is over",
                     printable(key[1]),
                     printable(group.group_id),
                     key[0],
                 )
-            key = group.timers.pop_due()
-        if not late:
+        if late:
+            self._remove_late(group, list(late.values()))
+        else:
             self._log.set_alarm(group.group_id)
-            return
+
+    def _remove_late(self, group: ConsumerGroup, late: Sequence[TimerKey]) -> None:
+        """Remove members by one change, in halves if its records do not fit a batch.
+
+        `late`: a deadline that has passed of each. If the change cannot be written, it is that deadline that passes
+        again later: a session alone would be extended by heartbeats.
+        """
+        members = {key[1]: group.members[key[1]] for key in late}
 
         def refused(error: BrokerError) -> None:
-            for member_id in late:
-                group.extend_session(member_id, RETRY_MS)
+            # none of them if only the flush failed: they are removed
+            kept = [key for key in late if group.members.get(key[1]) is members[key[1]]]
+            if len(kept) > 1 and error.code in _TOO_LARGE:
+                middle = len(kept) // 2
+                self._remove_late(group, kept[:middle])
+                rest = [key for key in kept[middle:] if key[1] in group.members]
+                if rest:  # the group may have become a classic one
+                    self._remove_late(group, rest)
+                return
+            for key in kept:
+                group.timers.schedule(key, RETRY_MS)
 
-        self._fence(group, list(late.values()), Outcome(Deferred[None](), lambda: None, refused), causes)
+        causes = {key[1]: _TIMED_OUT[key[0]] for key in late}
+        self._fence(group, list(members.values()), Outcome(Deferred[None](), lambda: None, refused), causes)
 
     # --- steps
 
@@ -278,17 +296,20 @@ class ConsumerGroups:
         if group is not None:
             return GroupChange(group, self._context)
         classic = self._classic.get(group_id)
-        if request.member_epoch != JOIN_EPOCH:
-            what = "there is no group" if classic is None else "not a consumer group:"
+        is_other = classic is None and group_id in self._registry  # of a protocol that it never leaves
+        if request.member_epoch != JOIN_EPOCH or is_other:
+            what = "not a consumer group:" if is_other or classic is not None else "there is no group"
             raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND, f"{what} {printable(group_id)}")
         if classic is None or classic.state is GroupState.EMPTY:
             change = GroupChange(ConsumerGroup(group_id, self._context.clock), self._context)
             if classic is not None:
                 change.records += classic.tombstones()
+                change.report(GroupEventKind.UPGRADED)
             return change
         upgraded_group, records = upgraded(classic, self._context)
         change = GroupChange(upgraded_group, self._context)
         change.records += records
+        change.report(GroupEventKind.UPGRADED)
         return change
 
     def _mark_topics_checked(self, group: ConsumerGroup, change: GroupChange) -> None:
@@ -332,6 +353,7 @@ class ConsumerGroups:
         value = downgraded(after, left, self._context)
         change.records += after.tombstones()
         change.records.append(GroupRecord(GroupMetadataKey(group_id), value))
+        change.report(GroupEventKind.DOWNGRADED)
 
         def load_classic() -> None:
             logger.info("group %s becomes a classic group, members=%d", printable(group_id), len(left))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from barnabas.broker.groups.alarms import GroupAlarms
@@ -17,9 +17,12 @@ from barnabas.broker.groups.log.records import GroupRecord
 from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.printable import printable
 from barnabas.protocol.errors import BrokerError
-from barnabas.protocol.groups.consumer_group_keys import ConsumerGroupKey, ConsumerGroupMetadataKey
-from barnabas.protocol.groups.metadata import GroupMetadataValue
-from barnabas.protocol.groups.offsets import OffsetCommitValue
+from barnabas.protocol.groups.consumer_group_keys import (
+    ConsumerGroupKey,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMetadataKey,
+)
+from barnabas.protocol.groups.consumer_group_values import ConsumerGroupValue
 
 if TYPE_CHECKING:
     from barnabas.broker.groups.consumer.change import GroupChange
@@ -81,7 +84,8 @@ class ConsumerGroupLog:
                 response = outcome.result()
             else:
                 logger.warning("the records of group %s could not be written: %s", printable(group_id), error)
-                self._begin_sessions(group_id)  # if only the flush failed, the records are replayed and members joined
+                # if only the flush failed, the records are replayed and members joined
+                self._begin_sessions(group_id, _members_of(change.records))
                 response = outcome.refused(error)
             self.set_alarm(group_id)
             outcome.answer.resolve(response)
@@ -103,7 +107,8 @@ class ConsumerGroupLog:
         for record in records:
             self._replay(record)
         for group_id in dict.fromkeys(record.key.group for record in records):
-            self._begin_sessions(group_id)
+            group = self.get(group_id)
+            self._begin_sessions(group_id, () if group is None else group.members)
             self._registry.count(group_id)
             self.set_alarm(group_id)
 
@@ -127,15 +132,18 @@ class ConsumerGroupLog:
         for group in self:
             self._alarms.forget(group.group_id)
 
-    def _begin_sessions(self, group_id: str) -> None:
-        """Start the sessions of members that have none yet."""
+    def _begin_sessions(self, group_id: str, member_ids: Iterable[str]) -> None:
+        """Start the sessions of those of these members that exist and have none yet."""
         group = self.get(group_id)
         if group is None:
             return
         own_ms = self._context.settings_of(group_id).session_timeout_ms
-        for member in group.members.values():
+        for member_id in member_ids:
+            member = group.members.get(member_id)
+            if member is None:
+                continue
             timeout_ms = own_ms if member.classic is None else member.classic.session_timeout_ms
-            group.begin_session(member.member_id, timeout_ms)
+            group.begin_session(member_id, timeout_ms)
 
     def _replay(self, record: GroupRecord) -> None:
         key, value = record
@@ -147,8 +155,12 @@ class ConsumerGroupLog:
                 return  # a tombstone of a deleted group
             group = ConsumerGroup(key.group, self._context.clock)
             self._registry.put(group)
-        assert not isinstance(value, OffsetCommitValue | GroupMetadataValue)
+        assert value is None or isinstance(value, ConsumerGroupValue)
         group.replay(key, value)
         if isinstance(key, ConsumerGroupMetadataKey) and value is None:
             self._registry.remove(key.group)
             self._alarms.forget(key.group)
+
+
+def _members_of(records: Iterable[GroupRecord]) -> list[str]:
+    return [record.key.member_id for record in records if isinstance(record.key, ConsumerGroupMemberMetadataKey)]

@@ -27,7 +27,7 @@ from barnabas.broker.groups.group import GroupState
 from barnabas.broker.groups.log.records import GroupRecord
 from barnabas.protocol.errors import BrokerError, DecodeError, ErrorCode
 from barnabas.protocol.groups.consumer_group_keys import ConsumerGroupKey
-from barnabas.protocol.groups.consumer_group_values import ClassicMemberMetadata, Partitions
+from barnabas.protocol.groups.consumer_group_values import ClassicMemberMetadata, ConsumerGroupValue, Partitions
 from barnabas.protocol.groups.consumer_protocol import (
     CONSUMER,
     Assignment,
@@ -36,7 +36,6 @@ from barnabas.protocol.groups.consumer_protocol import (
     encode_assignment,
 )
 from barnabas.protocol.groups.metadata import GroupMetadataValue, MemberMetadata
-from barnabas.protocol.groups.offsets import OffsetCommitValue
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,7 +78,7 @@ def replayed(group: ConsumerGroup, records: Iterable[GroupRecord]) -> ConsumerGr
     """Apply `records` to `group`, and return it."""
     for key, value in records:
         if isinstance(key, ConsumerGroupKey):
-            assert not isinstance(value, OffsetCommitValue | GroupMetadataValue)
+            assert value is None or isinstance(value, ConsumerGroupValue)
             group.replay(key, value)
     return group
 

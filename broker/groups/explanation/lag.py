@@ -11,7 +11,7 @@ from barnabas.broker.storage.explanation.retention_findings import SegmentFindin
 from barnabas.broker.storage.files.errors import StorageError
 from barnabas.broker.storage.log.readable_log import ReadableLog
 from barnabas.broker.storage.segment.scan import iter_headers
-from barnabas.config.broker_config import BrokerConfig
+from barnabas.broker.storage.served_logs import ServedLogs
 from barnabas.protocol.errors import BrokerError, DecodeError
 from barnabas.protocol.messages.groups.explain_group import Deletion, PartitionLag
 
@@ -33,7 +33,9 @@ class CommittedAt(NamedTuple):
     committed_ms: int
 
 
-def read_lag(log: ReadableLog, committed: CommittedAt, config: BrokerConfig, *, now_ms: int) -> PartitionLag:
+def read_lag(
+    log: ReadableLog, committed: CommittedAt, manager: ServedLogs[ReadableLog], *, now_ms: int
+) -> PartitionLag:
     """Return the lag of a group in a partition. A log that cannot be read has no bytes, time and deletions."""
     start, end = log.log_start_offset, log.high_watermark
     plain = PartitionLag(*committed, start, end)
@@ -41,22 +43,28 @@ def read_lag(log: ReadableLog, committed: CommittedAt, config: BrokerConfig, *, 
         return plain
     try:
         lag_bytes, next_timestamp = _unread(log, max(committed.offset, start), end)
-        deletions = deletions_of(read_findings(log, config, now_ms=now_ms), committed.offset)
+        deletions = deletions_of(read_findings(log, manager, now_ms=now_ms), committed.offset)
     except _UNREADABLE as error:
         logger.debug("the lag in %s is not known: %s", log, error)
         return plain
     return plain._replace(lag_bytes=lag_bytes, next_timestamp_ms=next_timestamp, deletions=deletions)
 
 
-def read_findings(log: ReadableLog, config: BrokerConfig, *, now_ms: int) -> tuple[SegmentFinding, ...]:
-    """Explain the retention of a log. Raises OSError, StorageError."""
-    return explain_retention(read_log_facts(log, check_interval_ms(log.config, config)), now_ms=now_ms)
+def read_findings(log: ReadableLog, manager: ServedLogs[ReadableLog], *, now_ms: int) -> tuple[SegmentFinding, ...]:
+    """Explain the retention of a log of `manager`. Raises OSError, StorageError."""
+    facts = read_log_facts(
+        log,
+        check_interval_ms(log.config, manager.config),
+        is_moving=manager.is_moving(log),
+        is_uncleanable=manager.is_uncleanable(log),
+    )
+    return explain_retention(facts, now_ms=now_ms)
 
 
-def try_read_findings(log: ReadableLog, config: BrokerConfig, *, now_ms: int) -> tuple[SegmentFinding, ...]:
+def try_read_findings(log: ReadableLog, manager: ServedLogs[ReadableLog], *, now_ms: int) -> tuple[SegmentFinding, ...]:
     """As `read_findings`; none of a log that cannot be read at present."""
     try:
-        return read_findings(log, config, now_ms=now_ms)
+        return read_findings(log, manager, now_ms=now_ms)
     except _UNREADABLE as error:
         logger.debug("the retention of %s is not known: %s", log, error)
         return ()

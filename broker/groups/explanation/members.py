@@ -10,21 +10,42 @@ from barnabas.broker.groups.classic.rebalance import JOIN as JOIN_PHASE
 from barnabas.broker.groups.classic.rebalance import SYNC as SYNC_PHASE
 from barnabas.broker.groups.consumer.group import JOIN, REBALANCE, SYNC, ConsumerGroup
 from barnabas.broker.groups.consumer.member import ConsumerGroupMember, MemberState
-from barnabas.broker.groups.group import Group, GroupState
+from barnabas.broker.groups.group import Group, GroupState, GroupType
+from barnabas.broker.groups.share.group import ShareGroup
+from barnabas.broker.groups.share.member import ShareGroupMember
 from barnabas.broker.groups.timers import session_of
 from barnabas.protocol.messages.groups.explain_group import MemberTiming, WaitsFor
 
 
-def member_timings(group: Group, consumer_session_timeout_ms: int) -> list[MemberTiming]:
+def member_timings(group: Group, session_timeout_ms: int) -> list[MemberTiming]:
     """Return the members of a group, with ids that were handed out and with which no client joined yet.
 
-    `consumer_session_timeout_ms`: that of the group's members of the consumer protocol.
+    `session_timeout_ms`: that of the group's members, unless it is a classic group.
     """
     if isinstance(group, ClassicGroup):
         return list(_classic(group))
     if isinstance(group, ConsumerGroup):
-        return [_consumer(group, each, consumer_session_timeout_ms) for each in group.members.values()]
+        return [_consumer(group, each, session_timeout_ms) for each in group.members.values()]
+    if isinstance(group, ShareGroup):
+        return [_share(group, each, session_timeout_ms) for each in group.members.values()]
+    if group.group_type is GroupType.STREAMS:
+        from barnabas.broker.groups.streams.explanation import streams_timings  # only if there are any
+
+        return streams_timings(group, session_timeout_ms)
     return []
+
+
+def _share(group: ShareGroup, member: ShareGroupMember, session_timeout_ms: int) -> MemberTiming:
+    is_told = member.member_epoch == group.assignment_epoch
+    return MemberTiming(
+        member.member_id,
+        None,
+        member.client_id,
+        member.client_host.removeprefix("/"),
+        session_timeout_ms,
+        group.timers.left_ms(session_of(member.member_id)),
+        "" if is_told else WaitsFor.HEARTBEAT.value,
+    )
 
 
 def _classic(group: ClassicGroup) -> Iterator[MemberTiming]:

@@ -8,20 +8,26 @@ other.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 from barnabas.protocol.compression import Codec
 from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.groups.consumer_group_keys import ConsumerGroupKey
 from barnabas.protocol.groups.keys import GroupMetadataKey, OffsetCommitKey, encode_key
 from barnabas.protocol.groups.metadata import GroupMetadataValue, encode_group_metadata
 from barnabas.protocol.groups.offsets import OffsetCommitValue, encode_offset_commit
+from barnabas.protocol.groups.share_group_keys import ShareGroupKey
 from barnabas.protocol.records.builder import RecordBatchBuilder
 
 if TYPE_CHECKING:
-    from barnabas.protocol.groups.consumer_group_keys import ConsumerGroupKey
     from barnabas.protocol.groups.consumer_group_values import ConsumerGroupValue
+    from barnabas.protocol.groups.share_group_values import ShareGroupValue
+    from barnabas.protocol.groups.streams_group_keys import StreamsGroupKey
+    from barnabas.protocol.groups.streams_group_values import StreamsGroupValue
 
-GroupValue: TypeAlias = "OffsetCommitValue | GroupMetadataValue | ConsumerGroupValue | None"
+GroupValue: TypeAlias = (
+    "OffsetCommitValue | GroupMetadataValue | ConsumerGroupValue | ShareGroupValue | StreamsGroupValue | None"
+)
 
 
 class TransactionWriter(NamedTuple):
@@ -34,7 +40,7 @@ class TransactionWriter(NamedTuple):
 class GroupRecord(NamedTuple):
     """One record: an OffsetCommitKey with an OffsetCommitValue, and so on."""
 
-    key: OffsetCommitKey | GroupMetadataKey | ConsumerGroupKey
+    key: OffsetCommitKey | GroupMetadataKey | ConsumerGroupKey | ShareGroupKey | StreamsGroupKey
     value: GroupValue
 
 
@@ -69,7 +75,7 @@ def encode_batches(
     builder = new_batch()
     for record in records:
         try:
-            key, value = encode_key(record.key), _encode_value(record.value)
+            key, value = encode_key(record.key), _encode_value(record)
         except ValueError as error:
             raise BrokerError(ErrorCode.INVALID_REQUEST, f"{error}") from error
         if builder.append(timestamp_ms, key, value):
@@ -86,13 +92,22 @@ def encode_batches(
     return batches
 
 
-def _encode_value(value: GroupValue) -> bytes | None:
+def _encode_value(record: GroupRecord) -> bytes | None:
+    key, value = record
     if value is None:
         return None
     if isinstance(value, OffsetCommitValue):
         return encode_offset_commit(value)
     if isinstance(value, GroupMetadataValue):
         return encode_group_metadata(value)
-    from barnabas.protocol.groups.consumer_group_values import encode_consumer_group_value  # only for consumer groups
+    if isinstance(key, ShareGroupKey):
+        from barnabas.protocol.groups.share_group_values import encode_share_group_value  # only for share groups
 
-    return encode_consumer_group_value(value)
+        return encode_share_group_value(cast("ShareGroupValue", value))
+    if isinstance(key, ConsumerGroupKey):
+        from barnabas.protocol.groups.consumer_group_values import encode_consumer_group_value  # only if there are any
+
+        return encode_consumer_group_value(cast("ConsumerGroupValue", value))
+    from barnabas.protocol.groups.streams_group_values import encode_streams_group_value  # only if there are any
+
+    return encode_streams_group_value(cast("StreamsGroupValue", value))

@@ -17,10 +17,13 @@ from barnabas.broker.coordinator_log.reading import stored_batches
 from barnabas.broker.groups.consumer.loading import consumer_group_record, replay_rank
 from barnabas.broker.groups.offsets.committed import PartitionKey
 from barnabas.broker.groups.offsets.pending import PendingOffset, PendingRecord
+from barnabas.broker.groups.share.loading import share_group_record, share_replay_rank
 from barnabas.protocol.errors import DecodeError
+from barnabas.protocol.groups.consumer_group_keys import ConsumerGroupKey
 from barnabas.protocol.groups.keys import GroupMetadataKey, OffsetCommitKey, UnknownKey, decode_key
 from barnabas.protocol.groups.metadata import GroupMetadataValue, decode_group_metadata
 from barnabas.protocol.groups.offsets import OffsetCommitValue, decode_offset_commit
+from barnabas.protocol.groups.share_group_keys import ShareGroupKey
 from barnabas.protocol.records.batch import RecordBatch
 from barnabas.protocol.records.end_marker import decode_end_marker, is_end_marker
 from barnabas.protocol.records.reader import read_records
@@ -36,14 +39,18 @@ class LoadedPartition(NamedTuple):
 
     pending           offsets of transactions that are open at the end of the log
     consumer_groups   records of consumer groups, in the order of their replay
+    share_groups      records of share groups, in the order of their replay
+    streams_groups    likewise
     records           number of records read, including superseded ones
-    skipped           number of records of share and streams groups, or of groups that belong to another partition
+    skipped           number of records of groups that belong to another partition, or of a kind that is not known
     """
 
     offsets: dict[str, dict[PartitionKey, OffsetCommitValue]]
     pending: list[PendingRecord]
     groups: dict[str, GroupMetadataValue]
     consumer_groups: list[GroupRecord]
+    share_groups: list[GroupRecord]
+    streams_groups: list[GroupRecord]
     records: int
     skipped: int
 
@@ -116,6 +123,8 @@ class _Decoder:
         self._pending: list[PendingRecord] = []
         self._groups: dict[str, GroupMetadataValue] = {}
         self._consumer_groups: list[GroupRecord] = []
+        self._share_groups: list[GroupRecord] = []
+        self._streams_groups: list[GroupRecord] = []
 
     def decode(self, latest: _Latest) -> LoadedPartition:
         """Return the decoded content. Raises DecodeError."""
@@ -132,8 +141,20 @@ class _Decoder:
                 except DecodeError as error:
                     raise self._at(offset, error) from error
         self._consumer_groups.sort(key=replay_rank)
+        self._share_groups.sort(key=share_replay_rank)
+        if self._streams_groups:
+            from barnabas.broker.groups.streams import loading  # only if there are any
+
+            self._streams_groups.sort(key=loading.replay_rank)
         return LoadedPartition(
-            self._offsets, self._pending, self._groups, self._consumer_groups, latest.records, self._skipped
+            self._offsets,
+            self._pending,
+            self._groups,
+            self._consumer_groups,
+            self._share_groups,
+            self._streams_groups,
+            latest.records,
+            self._skipped,
         )
 
     def _add(self, data: bytes, value: bytes | None) -> None:
@@ -148,8 +169,14 @@ class _Decoder:
             self._offsets.setdefault(key.group, {})[key.topic, key.partition] = decode_offset_commit(value)
         elif isinstance(key, GroupMetadataKey):
             self._groups[key.group] = decode_group_metadata(value)
-        else:
+        elif isinstance(key, ShareGroupKey):
+            self._share_groups.append(share_group_record(key, value))
+        elif isinstance(key, ConsumerGroupKey):
             self._consumer_groups.append(consumer_group_record(key, value))
+        else:
+            from barnabas.broker.groups.streams.loading import streams_group_record  # as above
+
+            self._streams_groups.append(streams_group_record(key, value))
 
     def _add_pending(
         self, producer_id: int, data: bytes, offset: int, value: bytes | None, *, is_superseded: bool

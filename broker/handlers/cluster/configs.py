@@ -1,6 +1,6 @@
-"""DescribeConfigs (32), AlterConfigs (33), IncrementalAlterConfigs (44): configs of topics, groups and brokers.
+"""DescribeConfigs (32), AlterConfigs (33), IncrementalAlterConfigs (44): configs of topics, groups, brokers, loggers.
 
-DESCRIBE_CONFIGS and ALTER_CONFIGS of a topic or a group are decided on it, those of a broker on the cluster:
+DESCRIBE_CONFIGS and ALTER_CONFIGS of a topic or a group are decided on it, all others on the cluster:
 TOPIC_AUTHORIZATION_FAILED, GROUP_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED for the resource, before its
 existence is looked at.
 
@@ -13,11 +13,14 @@ and an invalid value are refused: INVALID_CONFIG for a topic, INVALID_REQUEST fo
 apply together or not at all. UNKNOWN_TOPIC_OR_PARTITION for an unknown topic, INVALID_TOPIC_EXCEPTION for an illegal
 name, INVALID_REQUEST for another broker's id and for a resource that is listed twice.
 
+Levels of loggers (BROKER_LOGGER) change incrementally only, until the process ends: broker/loggers.py.
+
 A group's configs may be set before the group exists, and outlive it; groups have no common default.
 
 As in Kafka, describing the default of all brokers lists only what was set there, and secrets have no value. Mirrors'
-definitions are among them, as barnabas.mirror.definition.NAME. Kafka's topic properties that have no effect here are
-listed if set, with the type "unknown"; internal.segment.bytes, Kafka's way around its own limits, only if set.
+definitions are among them, as barnabas.mirror.definition.NAME. Every property that Kafka 4.3 describes is listed, with
+its type and default; the documentation of those without effect here says so. internal.segment.bytes, Kafka's way around
+its own limits, is listed only if set.
 """
 
 from __future__ import annotations
@@ -26,15 +29,26 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from barnabas.broker.config_entries import broker_entries, group_entries, mirror_entries, topic_entries
+from barnabas.broker.config_entries import (
+    broker_entries,
+    client_metrics_entries,
+    group_entries,
+    logger_entries,
+    mirror_entries,
+    topic_entries,
+    unserved_broker_entries,
+)
 from barnabas.broker.handlers.authorization import denial, ensure_allowed, is_allowed
 from barnabas.broker.handlers.turns import Turns, in_turns
-from barnabas.broker.metadata.config_resources import ensure_group_named, ensure_topic, unserved_resource_type
+from barnabas.broker.loggers import alter_levels, ensure_this_node, logger_levels
+from barnabas.broker.metadata.config_resources import ensure_group_named, ensure_topic, unknown_resource_type
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.cluster.configs import (
     BROKER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
     GROUP_RESOURCE,
+    LOGGER_RESOURCE,
     OP_DELETE,
     TOPIC_RESOURCE,
     AlterConfigsRequest,
@@ -108,7 +122,7 @@ class DescribeConfigsHandler:
         if asked.resource.type == GROUP_RESOURCE:
             return _named(self._describe_group(asked.resource.name, request), names)
         if asked.resource.type != TOPIC_RESOURCE:
-            return _named(self._describe_broker(asked.resource, request), names)
+            return _named(self._describe_other(asked.resource, request), names)
         image = self._store.image
         topic = asked.resource.name
         ensure_topic(image, topic)
@@ -134,9 +148,24 @@ class DescribeConfigsHandler:
             with_docs=request.include_documentation,
         )
 
+    def _describe_other(self, resource: ConfigResource, request: DescribeConfigsRequest) -> list[ConfigEntry]:
+        if resource.type == BROKER_RESOURCE:
+            return self._describe_broker(resource, request)
+        if resource.type == LOGGER_RESOURCE:
+            return self._describe_loggers(resource.name)
+        if resource.type == CLIENT_METRICS_RESOURCE:
+            return self._describe_client_metrics(resource.name, request)
+        raise unknown_resource_type(resource.type)
+
+    def _describe_client_metrics(self, name: str, request: DescribeConfigsRequest) -> list[ConfigEntry]:
+        if not name:
+            raise BrokerError(ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty")
+        overrides = self._store.image.client_metrics_configs(name)
+        return client_metrics_entries(
+            overrides, with_synonyms=request.include_synonyms, with_docs=request.include_documentation
+        )
+
     def _describe_broker(self, resource: ConfigResource, request: DescribeConfigsRequest) -> list[ConfigEntry]:
-        if resource.type != BROKER_RESOURCE:
-            raise unserved_resource_type(resource.type)
         if resource.name == "":
             default = self._store.image.default_broker_configs()
             config = self._config.static.with_dynamic(default, {}, stored=True)
@@ -152,13 +181,25 @@ class DescribeConfigsHandler:
         entries = broker_entries(
             config, described, with_synonyms=request.include_synonyms, with_docs=request.include_documentation
         )
+        unserved = unserved_broker_entries(
+            config, with_synonyms=request.include_synonyms, with_docs=request.include_documentation
+        )
         if resource.name == "":
+            entries += [each for each in unserved if each.name in default]
             for entry in entries:
                 entry.synonyms = [each for each in entry.synonyms if each.source == entry.source]
             stored = self._store.image.mirrors.texts.items()
             definitions = {name: text for name, text in stored if name.startswith(DEFINITION_PREFIX)}
             entries += mirror_entries(definitions, with_synonyms=request.include_synonyms)
+        else:
+            entries += unserved
         return entries
+
+    def _describe_loggers(self, name: str) -> list[ConfigEntry]:
+        if not name:
+            raise BrokerError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
+        ensure_this_node(name, self._store.node_id)
+        return logger_entries(logger_levels())
 
 
 def _named(entries: list[ConfigEntry], names: frozenset[str] | None) -> list[ConfigEntry]:
@@ -170,8 +211,9 @@ class AlterConfigsHandler:
 
     _api = ApiKey.ALTER_CONFIGS
 
-    def __init__(self, changes: MetadataChanges, probe: ApiProbe) -> None:
+    def __init__(self, changes: MetadataChanges, node_id: int, probe: ApiProbe) -> None:
         self._changes = changes
+        self._node_id = node_id
         self._probe = probe
 
     async def __call__(self, session: Session, request: AlterConfigsRequest) -> AlterConfigsResponse:
@@ -184,11 +226,41 @@ class AlterConfigsHandler:
             kind, name = _authorized(asked.resource)
             if not is_allowed(session, Operation.ALTER_CONFIGS, kind, name, self._api):
                 denied[position] = denial(kind)
-        response = await (self._without(request, denied) if denied else self._changes.alter_configs(request))
+        response = await (self._without(request, denied) if denied else self._alter(request))
         for result in response.results:
             if result.error is not ErrorCode.NONE:
                 self._probe.count_error(result.error.name.lower())
         return response
+
+    async def _alter(self, request: AlterConfigsRequest) -> AlterConfigsResponse:
+        """Alter all resources: loggers here, all others in the metadata log."""
+        is_of_logger = [asked.resource.type == LOGGER_RESOURCE and not request.replace for asked in request.resources]
+        if not any(is_of_logger):
+            return await self._changes.alter_configs(request)
+        others = [asked for asked, is_here in zip(request.resources, is_of_logger, strict=True) if not is_here]
+        stored = iter((await self._changes.alter_configs(replace(request, resources=others))).results)
+        names = Counter(asked.resource.name for asked in request.resources if asked.resource.type == LOGGER_RESOURCE)
+        return AlterConfigsResponse(
+            [
+                self._alter_loggers(asked, request, is_repeated=names[asked.resource.name] > 1)
+                if is_here
+                else next(stored)
+                for asked, is_here in zip(request.resources, is_of_logger, strict=True)
+            ]
+        )
+
+    def _alter_loggers(
+        self, asked: AlterConfigsResource, request: AlterConfigsRequest, *, is_repeated: bool
+    ) -> AlterConfigsResult:
+        fault = _form_fault(asked, is_repeated=is_repeated)
+        if fault is not None:
+            return AlterConfigsResult(asked.resource, ErrorCode.INVALID_REQUEST, fault)
+        try:
+            ensure_this_node(asked.resource.name, self._node_id)
+            alter_levels(asked.operations, validate_only=request.validate_only)
+        except BrokerError as error:
+            return AlterConfigsResult(asked.resource, error.code, error.message)
+        return AlterConfigsResult(asked.resource)
 
     async def _without(self, request: AlterConfigsRequest, denied: Mapping[int, BrokerError]) -> AlterConfigsResponse:
         """Alter the resources but those at the positions of `denied`, whose form Kafka checks nevertheless."""
@@ -199,7 +271,7 @@ class AlterConfigsHandler:
         checked = await self._changes.alter_configs(
             replace(request, resources=brokers, validate_only=True), is_trusted=False
         )
-        changed = iter((await self._changes.alter_configs(replace(request, resources=allowed))).results)
+        changed = iter((await self._alter(replace(request, resources=allowed))).results)
         tried = iter(checked.results)
         times_named = Counter((asked.resource.type, asked.resource.name) for asked in request.resources)
         results = []

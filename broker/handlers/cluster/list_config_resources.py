@@ -1,7 +1,7 @@
-"""ListConfigResources (key 74): this broker, the topics, and the groups with configs, by resource type.
+"""ListConfigResources (key 74): this broker, its loggers, the topics, and the groups and client metrics with configs.
 
-CLUSTER_AUTHORIZATION_FAILED if the client may not DESCRIBE_CONFIGS of the cluster. Kafka's other types have no
-resources here: an empty list. A type unknown to Kafka is UNSUPPORTED_VERSION.
+CLUSTER_AUTHORIZATION_FAILED if the client may not DESCRIBE_CONFIGS of the cluster. A type unknown to Kafka is
+UNSUPPORTED_VERSION.
 """
 
 from __future__ import annotations
@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Final
 from barnabas.broker.handlers.authorization import ensure_cluster_allowed
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
-from barnabas.protocol.messages.cluster.configs import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE, ConfigResource
+from barnabas.protocol.messages.cluster.configs import (
+    BROKER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
+    GROUP_RESOURCE,
+    LOGGER_RESOURCE,
+    TOPIC_RESOURCE,
+    ConfigResource,
+)
 from barnabas.protocol.messages.cluster.list_config_resources import (
     ListConfigResourcesRequest,
     ListConfigResourcesResponse,
@@ -22,8 +29,7 @@ if TYPE_CHECKING:
     from barnabas.broker.metadata.view import MetadataView
     from barnabas.broker.network.session import Session
 
-_WITHOUT_RESOURCES: Final = frozenset({8, 16})
-"""BROKER_LOGGER, CLIENT_METRICS."""
+_TYPES: Final = frozenset({TOPIC_RESOURCE, BROKER_RESOURCE, LOGGER_RESOURCE, CLIENT_METRICS_RESOURCE, GROUP_RESOURCE})
 
 
 class ListConfigResourcesHandler:
@@ -35,15 +41,18 @@ class ListConfigResourcesHandler:
     def __call__(self, session: Session, request: ListConfigResourcesRequest) -> ListConfigResourcesResponse:
         """Answer one ListConfigResources request as the module docstring specifies."""
         ensure_cluster_allowed(session, Operation.DESCRIBE_CONFIGS, ApiKey.LIST_CONFIG_RESOURCES)
-        unknown = set(request.types) - _WITHOUT_RESOURCES - {TOPIC_RESOURCE, BROKER_RESOURCE, GROUP_RESOURCE}
+        unknown = set(request.types) - _TYPES
         if unknown:
             raise BrokerError(ErrorCode.UNSUPPORTED_VERSION, f"Unknown resource type {min(unknown)}")
-        resources = []
-        if BROKER_RESOURCE in request.types:
-            resources.append(ConfigResource(BROKER_RESOURCE, str(self._store.node_id)))
+        resources = [
+            ConfigResource(kind, str(self._store.node_id))
+            for kind in (LOGGER_RESOURCE, BROKER_RESOURCE)
+            if kind in request.types
+        ]
         if TOPIC_RESOURCE in request.types:
             resources += [ConfigResource(TOPIC_RESOURCE, name) for name in sorted(self._store.image.topics)]
-        if GROUP_RESOURCE in request.types:
-            groups = sorted(name for kind, name in self._store.image.configs if kind == GROUP_RESOURCE)
-            resources += [ConfigResource(GROUP_RESOURCE, group_id) for group_id in groups]
+        for kind in (GROUP_RESOURCE, CLIENT_METRICS_RESOURCE):
+            if kind in request.types:
+                names = sorted(name for of_kind, name in self._store.image.configs if of_kind == kind)
+                resources += [ConfigResource(kind, name) for name in names]
         return ListConfigResourcesResponse(resources)

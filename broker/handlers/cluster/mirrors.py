@@ -213,4 +213,5 @@ def _partition(status: PartitionStatus) -> MirroredPartition:
         status.lag_records,
         status.lag_seconds,
         status.error,
+        status.lag_bytes,
     )

@@ -47,6 +47,7 @@ from barnabas.protocol.messages.data.fetch import (
     NO_SESSION,
     READ_COMMITTED,
     STANDBY_REPLICA_ID,
+    STANDBY_REPLICA_IDS,
     AbortedTransaction,
     FetchPartition,
     FetchPartitionResult,
@@ -217,8 +218,9 @@ class FetchHandler:
         attempt = FetchAttempt(max_bytes, committed_only=committed_only)
         access = session.access
         may_read_all = request.replica_id >= 0 and is_cluster_allowed(session, Operation.CLUSTER_ACTION, ApiKey.FETCH)
-        is_standby = request.replica_id == STANDBY_REPLICA_ID and (access is None or may_read_all)
-        counts = is_standby and self._partitions.replication.fetching(session)
+        # Of a standby that compares batches the offsets say nothing: what it has there may differ.
+        is_copying = request.replica_id == STANDBY_REPLICA_ID and (access is None or may_read_all)
+        counts = is_copying and self._partitions.replication.fetching(session)
         for topic in context.topics() if isinstance(context, IncrementalFetch) else request.topics:
             # A session's topic keeps the name that its id had.
             name = topic.name if topic.name or topic.topic_id is None else self._topic_name(topic.topic_id)
@@ -255,7 +257,7 @@ class FetchHandler:
         if topic_id is not None and topic_id != partition.topic_id:
             raise BrokerError(ErrorCode.INCONSISTENT_TOPIC_ID, f"the topic id of {printable(topic)} is another one now")
         partition.ensure_current_epoch(entry.current_leader_epoch)
-        is_standby = request.replica_id == STANDBY_REPLICA_ID
+        is_standby = request.replica_id in STANDBY_REPLICA_IDS
         if request.replica_id >= 0 and not is_standby:
             raise _not_a_replica(request.replica_id, topic, entry)
         committed_only = attempt.committed_only

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.data.fetch import UNREAD_ERRORS, FetchTopicResult
 
 if TYPE_CHECKING:
@@ -17,10 +18,14 @@ if TYPE_CHECKING:
     from barnabas.protocol.messages.data.fetch import FetchPartitionResult
 
 
+_KNOWN_UNREAD_ERRORS = UNREAD_ERRORS - {ErrorCode.UNKNOWN_TOPIC_ID}
+
+
 def unread_last(topics: list[FetchTopicResult]) -> list[FetchTopicResult]:
-    """Return the results with those of unread partitions at the end."""
+    """Return the results with those of unread partitions at the end, first those of unknown topic ids."""
     ordered = matching(topics, lambda _, result: result.error not in UNREAD_ERRORS)
-    return _appended(ordered, topics, lambda _, result: result.error in UNREAD_ERRORS)
+    _appended(ordered, topics, lambda _, result: result.error is ErrorCode.UNKNOWN_TOPIC_ID)
+    return _appended(ordered, topics, lambda _, result: result.error in _KNOWN_UNREAD_ERRORS)
 
 
 def matching(

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from barnabas.broker.groups.coordinator import GroupCoordinator
-    from barnabas.broker.live_config import LiveConfig
     from barnabas.broker.network.session import Session
     from barnabas.broker.partitions.registry import PartitionRegistry
     from barnabas.broker.probes import ApiProbe
     from barnabas.broker.storage.log.readable_log import ReadableLog
+    from barnabas.broker.storage.served_logs import ServedLogs
     from barnabas.broker.storage.services.clock import Clock
 
 
@@ -44,14 +44,14 @@ class ExplainGroupHandler:
         self,
         groups: GroupCoordinator,
         partitions: PartitionRegistry,
-        config: LiveConfig,
+        log_manager: ServedLogs[ReadableLog],
         blocking_io: Executor,
         clock: Clock,
         probe: ApiProbe,
     ) -> None:
         self._groups = groups
         self._partitions = partitions
-        self._config = config
+        self._log_manager = log_manager
         self._blocking_io = blocking_io
         self._clock = clock
         self._probe = probe
@@ -81,7 +81,7 @@ class ExplainGroupHandler:
             state, kind = GroupState.EMPTY if group_id in self._groups.offsets else GroupState.DEAD, GroupType.CLASSIC
         else:
             state, kind = group.state, group.group_type
-        session_timeout_ms = self._groups.consumer_session_timeout_ms(group_id)
+        session_timeout_ms = self._groups.session_timeout_ms(group_id)
         return ExplainGroupResponse(
             now_ms=self._clock.wall_ms(),
             state=state.value,
@@ -106,5 +106,4 @@ class ExplainGroupHandler:
         return found
 
     def _lags(self, committed: list[tuple[ReadableLog, CommittedAt]], now_ms: int) -> list[PartitionLag]:
-        config = self._config.broker
-        return [read_lag(log, each, config, now_ms=now_ms) for log, each in committed]
+        return [read_lag(log, each, self._log_manager, now_ms=now_ms) for log, each in committed]

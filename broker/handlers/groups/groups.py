@@ -7,7 +7,7 @@ as in Kafka.
 
 DeleteGroups, for each group: GROUP_AUTHORIZATION_FAILED if the client may not DELETE it, GROUP_ID_NOT_FOUND or
 NON_EMPTY_GROUP. Without an error the group and its offsets are deleted, as durably as the flush settings of
-`__consumer_offsets` demand.
+`__consumer_offsets` demand. Of a share group the share coordinator deletes the states first; its error is the group's.
 
 OffsetDelete, for the request: GROUP_AUTHORIZATION_FAILED if the client may not DELETE the group, INVALID_GROUP_ID for
 an empty id, GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP. For each partition: TOPIC_AUTHORIZATION_FAILED if the client may not
@@ -40,8 +40,9 @@ from barnabas.protocol.messages.groups.offset_delete import (
 from barnabas.protocol.messages.security.resources import Operation, ResourceType
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Callable, Coroutine
 
+    from barnabas.broker.coordinator_log.log import Appended
     from barnabas.broker.groups.offsets.service import GroupOffsets
     from barnabas.broker.groups.registry import GroupRegistry
     from barnabas.broker.metadata.view import MetadataView
@@ -81,10 +82,10 @@ class ListGroupsHandler:
 
 
 class DeleteGroupsHandler:
-    """Serves DeleteGroups."""
+    """Serves DeleteGroups. `delete` begins to delete one group, and raises BrokerError if it may not be deleted."""
 
-    def __init__(self, offsets: GroupOffsets, probe: ApiProbe) -> None:
-        self._offsets = offsets
+    def __init__(self, delete: Callable[[str], Appended], probe: ApiProbe) -> None:
+        self._delete = delete
         self._probe = probe
 
     def __call__(
@@ -118,7 +119,7 @@ class DeleteGroupsHandler:
             try:
                 if result.group_id in denied:
                     raise denial(ResourceType.GROUP)
-                appended = self._offsets.delete_group(result.group_id)
+                appended = self._delete(result.group_id)
             except BrokerError as error:
                 settle(result, error)
             else:

@@ -23,6 +23,7 @@ from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.security.resources import Operation, ResourceType
 from barnabas.protocol.messages.topics.explain_topic import (
+    ExplainedCopy,
     ExplainedPartition,
     ExplainTopicRequest,
     ExplainTopicResponse,
@@ -101,10 +102,17 @@ class ExplainTopicHandler:
         found = []
         for log in logs:
             try:
-                found += explain_partitions([log], self._config.broker, self._cleaner_facts, now_ms)
+                found += explain_partitions(
+                    [log], self._config.broker, self._cleaner_facts, now_ms, copy_of=self._copy_of
+                )
             except (OSError, StorageError, BrokerError):  # its directory has just failed, or it was deleted
                 continue
         return sorted(found, key=lambda each: each.partition)
+
+    def _copy_of(self, log: ReadableLog) -> ExplainedCopy | None:
+        moves = self._log_manager.moves
+        copy = None if moves is None else moves.copy_of(log)
+        return None if copy is None else ExplainedCopy(str(copy.log_dir), copy.size_bytes)
 
     def _cleaner_facts(self, log: ReadableLog) -> CleanerFacts:
         cleaner = self._log_manager.cleaner

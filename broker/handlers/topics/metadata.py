@@ -81,7 +81,12 @@ class MetadataHandler:
     def __call__(
         self, session: Session, request: MetadataRequest
     ) -> MetadataResponse | Coroutine[None, None, MetadataResponse]:
-        """Describe the topics. Returns a coroutine if topics must be created first, or if there are many."""
+        """Describe the topics. Returns a coroutine if topics must be created first, or if there are many.
+
+        Raises BrokerError INVALID_REQUEST for a request that is refused as a whole.
+        """
+        if request.refusal is not None:
+            raise BrokerError(ErrorCode.INVALID_REQUEST, request.refusal)
         if request.topic_ids is not None:
             return in_turns(self._describe_ids(session, request, request.topic_ids))
         if request.topics is None:

@@ -19,7 +19,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from barnabas.broker.metadata.directories.report import ALL_KAFKA, KAFKA_VERSIONS, Problem, kafka
 from barnabas.broker.metadata.image import MetadataImage
 from barnabas.broker.metadata.log.log_replay import ReplayedLog
-from barnabas.protocol.metadata.levels import METADATA_VERSION, NEWEST_TRANSACTION_VERSION, TRANSACTION_VERSION
+from barnabas.protocol.metadata.levels import (
+    METADATA_VERSION,
+    NEWEST_SHARE_VERSION,
+    NEWEST_STREAMS_VERSION,
+    NEWEST_TRANSACTION_VERSION,
+    SHARE_VERSION,
+    STREAMS_VERSION,
+    TRANSACTION_VERSION,
+)
 from barnabas.protocol.metadata.records import FeatureLevelRecord, MetadataRecord
 
 NEWEST_LEVELS = {"3.7": 19, "3.8": 20, "3.9": 21, "4.0": 25, "4.1": 27, "4.2": 29, "4.3": 30}
@@ -29,15 +37,32 @@ _FEATURES_SINCE = {
     "group.version": "4.0",
     TRANSACTION_VERSION: "4.0",
     "eligible.leader.replicas.version": "4.0",
-    "share.version": "4.1",
-    "streams.version": "4.2",
+    SHARE_VERSION: "4.1",
+    STREAMS_VERSION: "4.2",
 }
 """The first version that supports a level above 0 of the feature."""
 
-_NEWEST_FEATURE_LEVELS = {**dict.fromkeys(_FEATURES_SINCE, 1), TRANSACTION_VERSION: NEWEST_TRANSACTION_VERSION}
+_NEWEST_FEATURE_LEVELS = {
+    **dict.fromkeys(_FEATURES_SINCE, 1),
+    TRANSACTION_VERSION: NEWEST_TRANSACTION_VERSION,
+    SHARE_VERSION: NEWEST_SHARE_VERSION,
+}
 
 TRANSACTION_VERSION_PROBLEM = "transaction-version"
 """Code of a `transaction.version` that Kafka 3.x does not support; it can be lowered."""
+
+SHARE_VERSION_PROBLEM = "share-version"
+"""Code of a `share.version` that Kafka before 4.1 does not support; it can be lowered."""
+
+STREAMS_VERSION_PROBLEM = "streams-version"
+"""Code of a `streams.version` that Kafka before 4.2 does not support; it can be lowered."""
+
+_LOWERED = {
+    TRANSACTION_VERSION: (TRANSACTION_VERSION_PROBLEM, NEWEST_TRANSACTION_VERSION),
+    SHARE_VERSION: (SHARE_VERSION_PROBLEM, NEWEST_SHARE_VERSION),
+    STREAMS_VERSION: (STREAMS_VERSION_PROBLEM, NEWEST_STREAMS_VERSION),
+}
+"""Features that `barnabas handover` lowers: the code of the problem, and the newest level that this is known for."""
 
 EARLIER_LEVEL_PROBLEM = "earlier-level"
 """Code of a level that was lowered after the newest snapshot; a new snapshot ends the problem."""
@@ -71,9 +96,10 @@ def _level_problems(features: dict[str, int]) -> Iterator[Problem]:
             continue
         sentence = f"{name} is {level}, which Apache Kafka {_span(too_old)} does not support"
         stops = frozenset(map(kafka, too_old))
-        if name == TRANSACTION_VERSION and level <= NEWEST_TRANSACTION_VERSION:
+        code, newest = _LOWERED.get(name, ("", -1))
+        if level <= newest:
             remedy = f"let `barnabas handover --kafka-version {too_old[-1]}` lower it to 0"
-            yield Problem(TRANSACTION_VERSION_PROBLEM, sentence, remedy, stops)
+            yield Problem(code, sentence, remedy, stops)
         else:
             remedy = f"start a Kafka newer than {too_old[-1]}; this level is never lowered"
             yield Problem("feature-level", sentence, remedy, stops)

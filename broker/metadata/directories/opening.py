@@ -4,9 +4,9 @@ an open transaction                     AbortTransaction, so that our records do
 an empty log                            the records of bootstrap.checkpoint, or `metadata.version` 19 and the levels of
                                         initial.features; or `metadata.version` 19 and the topics of a directory
                                         written with ZooKeeper
-after an unclean stop, or after Kafka,
-and for a standby that takes over       every partition gets this node as leader with the next leader epoch
-a standby that takes over               producer ids that the lost broker may have handed out are skipped
+after an unclean stop, or after Kafka   every partition gets this node as leader with the next leader epoch
+a standby that takes over               every partition gets this node as leader with a leader epoch far above, and
+                                        producer ids that the lost broker may have handed out are skipped
 """
 
 from __future__ import annotations
@@ -91,7 +91,12 @@ def plan_opening(
             "are adopted with default configs"
         )
     changed = not was_clean or takes_over or replayed.led_by_kafka
-    records += leadership_records(_with(image, records), identity.node_id, raise_epochs=changed and replayed.exists)
+    records += leadership_records(
+        _with(image, records),
+        identity.node_id,
+        raise_epochs=changed and replayed.exists,
+        takes_over=takes_over and replayed.exists,
+    )
     if takes_over and replayed.exists:
         records.append(skipped_ids_record(image, node_id=identity.node_id))
     ensure_transaction_can_end(replayed, level)

@@ -56,6 +56,7 @@ def settle_futures(image: MetadataImage, log_manager: LogManager, directory_ids:
             log_manager.promote(future)
         else:
             log_manager.moves.set_aside(future)
+    log_manager.found_futures = ()
 
 
 def reconcile_logs(image: MetadataImage, log_manager: LogManager, directory_ids: Mapping[Path, bytes]) -> None:

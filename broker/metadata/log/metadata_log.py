@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from barnabas.broker.metadata.errors import MetadataError
+from barnabas.broker.storage.files.durable_files import sync_directory
 from barnabas.broker.storage.log.append import AppendOrigin
 from barnabas.protocol.topic_name import CLUSTER_METADATA_TOPIC
 from barnabas.protocol.topic_partition import TopicPartition
@@ -66,12 +67,18 @@ class MetadataLog:
         return b"" if found is None else bytes(found.read())
 
     def restart_at(self, offset: int) -> None:
-        """Drop all batches; the log begins again at `offset`. Raises BrokerError."""
+        """Drop all batches; the log begins again at `offset`. Raises BrokerError, OSError."""
         self._log.truncate_fully_and_start_at(offset)
+        sync_directory(self._log.directory)  # for the same reason as in `roll`
 
     def roll(self) -> None:
-        """Begin a segment at the end offset, so that earlier ones can be deleted as files. Raises BrokerError."""
+        """Begin a segment at the end offset, so that earlier ones can be deleted as files. Raises BrokerError, OSError.
+
+        The name of its `.log` is on disk before its indexes are created: a start takes an index without a `.log` for
+        the rest of a lost segment, and is refused.
+        """
         self._log.roll()
+        sync_directory(self._log.directory)
 
     def trim_to(self, offset: int) -> int:
         """Drop the segments entirely below `offset`; return their number. Raises BrokerError."""
@@ -134,4 +141,5 @@ def _log_config(defaults: LogConfig) -> LogConfig:
         retention_bytes=-1,
         flush_messages=_NEVER,
         flush_ms=_NEVER,
+        flush_acks_all=False,
     )

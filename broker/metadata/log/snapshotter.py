@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import threading
 from typing import TYPE_CHECKING, Protocol
 
 from barnabas.broker.metadata.errors import MetadataError
@@ -71,10 +72,12 @@ class Snapshotter:
         self._retention_bytes = config.get_int("metadata.max.retention.bytes")
         self._retention_ms = config.get_int("metadata.max.retention.ms")
         self._unsnapped_at_open = unsnapped_bytes
-        self._bytes_at_last = log.size_bytes - unsnapped_bytes
+        self._bytes_at_last = self._bytes_at_cut = log.size_bytes - unsnapped_bytes
         self._scheduler: Scheduler | None = None
         self._timer: ScheduledTask | None = None
         self._is_due = False
+        self._taking = threading.Lock()
+        self._is_stopped = False
 
     def start(self, scheduler: Scheduler) -> None:
         """Follow the log from now on."""
@@ -88,22 +91,37 @@ class Snapshotter:
 
         Runs on a thread of the scheduler, never concurrently.
         """
+        with self._taking:
+            return not self._is_stopped and self._take()
+
+    def stop(self) -> None:
+        """Take no more snapshots; a run in progress ends first."""
+        if self._timer is not None:
+            self._timer.cancel()
+        with self._taking:
+            self._is_stopped = True
+
+    def _take(self) -> bool:
         self._timer, self._is_due = None, False
         try:
-            image, epoch, timestamp_ms = self._writer.cut(self._log.roll)
+            image, epoch, timestamp_ms = self._writer.cut(self._roll)
             newest = next(iter(list_snapshots(self._log.directory)), None)
             if newest is not None and newest.end_offset >= image.end_offset:
                 return False
             path = write_snapshot(
                 self._log.directory, image, epoch=epoch, last_timestamp_ms=timestamp_ms, raft=self._raft
             )
-            self._bytes_at_last = self._log.size_bytes
+            self._bytes_at_last = self._bytes_at_cut  # what was appended since then is not in it
             dropped = self._trim()
         except (OSError, BrokerError, MetadataError) as error:
             logger.error("cannot write a snapshot of the metadata log, retrying after the next change: %s", error)
             return False
         logger.info("wrote %s, bytes=%d, dropped_segments=%d", path, path.stat().st_size, dropped)
         return True
+
+    def _roll(self) -> None:
+        self._log.roll()
+        self._bytes_at_cut = self._log.size_bytes
 
     def _changed(self, before: MetadataImage, after: MetadataImage) -> None:
         """Runs on the writer's thread, with its lock held."""

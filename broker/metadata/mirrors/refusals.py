@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 ALTERABLE_CONFIGS: Final = frozenset(
     {
+        "flush.acks.all",
         "flush.messages",
         "flush.ms",
         "file.delete.delay.ms",

@@ -76,6 +76,8 @@ class Promotion:
     def __init__(self, name: str, parts: MirrorParts) -> None:
         self._name = name
         self._parts = parts
+        self._settled: dict[str, tuple[TopicPromotion, TopicPromotion]] = {}
+        """Topics whose logs are settled: what was prepared, and what has been done."""
         self.error: str | None = None
         """Why the promotion does not make progress, or None."""
 
@@ -112,6 +114,7 @@ class Promotion:
             failpoint("promotion.decided")
             await self._parts.changes.change(lambda image: plan_prepare_promotion(image, self._name, prepared))
             planned |= prepared
+            planned = {topic: each for topic, each in planned.items() if each.is_prepared}
             failpoint("promotion.prepared")
         done = {topic: await self._settle(topic, each) for topic, each in planned.items()}
         failpoint("promotion.settled")
@@ -133,7 +136,11 @@ class Promotion:
             asked = [each for each in found if outcomes[each] is not Outcome.COMMIT]
             if asked:
                 outcomes = settle(found, endings, await self._ask_source(asked))
-        return {topic: await self._prepared(topic, each, places, outcomes) for topic, each in waiting.items()}
+        return {
+            topic: await self._prepared(topic, each, places, outcomes)
+            for topic, each in waiting.items()
+            if topic in self._image.topics  # else it was deleted meanwhile
+        }
 
     async def _endings(self, transactions: Sequence[OpenTransaction]) -> list[Ending]:
         """Return the end markers of the transactions' producers in all copies of the mirror."""
@@ -167,8 +174,9 @@ class Promotion:
     ) -> TopicPromotion:
         rows: dict[int, PartitionPromotion] = {}
         commits: dict[int, tuple[int, ...]] = {}
+        topics = self._image.topics
+        epoch = max((each.leader_epoch for each in topics[topic].partitions.values()), default=0)
         number = (await self._on_thread(read_state, self._parts.config.broker.metadata_log_dir)).number
-        epoch = max((each.leader_epoch for each in self._image.topics[topic].partitions.values()), default=0)
         for key, place in places.items():
             if key.topic != topic:
                 continue
@@ -187,7 +195,10 @@ class Promotion:
         return replace(promotion, leader_epoch=promoted_epoch(epoch, number), commits=commits, partitions=rows)
 
     async def _settle(self, topic: str, promotion: TopicPromotion) -> TopicPromotion:
-        """Carry out what is prepared, in all partitions."""
+        """Carry out what is prepared, in all partitions; once, if a later step fails and all are repeated."""
+        known = self._settled.get(topic)
+        if known is not None and known[0] == promotion:
+            return known[1]
         places = self._places([topic])
         rows = await asyncio.gather(
             *(self._settle_partition(key, place, promotion) for key, place in places.items()), return_exceptions=True
@@ -197,7 +208,9 @@ class Promotion:
             if isinstance(row, BaseException):
                 raise row  # after all have ended: the next try changes the same logs
             done[key.partition] = row
-        return replace(promotion, commits={}, partitions=done)
+        settled = replace(promotion, commits={}, partitions=done)
+        self._settled[topic] = promotion, settled
+        return settled
 
     async def _settle_partition(
         self, key: TopicPartition, place: _Place, promotion: TopicPromotion

@@ -65,6 +65,11 @@ class FilthiestLogChooser:
         """Do not choose the partition for some time: its round ran out of room or got nowhere."""
         self._waiting[topic_partition] = self._context.clock.monotonic() + seconds
 
+    def is_postponed(self, topic_partition: TopicPartition) -> bool:
+        """Return whether the partition is postponed now."""
+        due = self._waiting.get(topic_partition)
+        return due is not None and self._context.clock.monotonic() < due
+
     def compacted_logs(self) -> list[PartitionLog]:
         """Return the logs whose old segments the cleaner deletes: compacted, online, not uncleanable."""
         return [
@@ -74,11 +79,9 @@ class FilthiestLogChooser:
         ]
 
     def _may_clean(self, log: PartitionLog) -> bool:
-        due = self._waiting.get(log.topic_partition)
-        if due is not None:
-            if self._context.clock.monotonic() < due:
-                return False
-            self._waiting.pop(log.topic_partition, None)
+        if self.is_postponed(log.topic_partition):
+            return False
+        self._waiting.pop(log.topic_partition, None)
         return self._context.states.is_free(log.topic_partition) and not self._context.is_uncleanable(log)
 
     def _claim(self, log: PartitionLog, now_ms: int) -> LogToClean | None:

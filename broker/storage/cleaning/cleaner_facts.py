@@ -9,7 +9,7 @@ from barnabas.broker.storage.log.readable_log import ReadableLog
 
 
 class CleanerFacts(NamedTuple):
-    """What the cleaner knows. `state` and `error` of the log, the rest of all logs since the broker's start.
+    """What the cleaner knows. `state`, `error` and `is_postponed` of the log, the rest of all logs since the start.
 
     `bytes_per_second` and `kept_share` (0 to 1) are None before the first round.
     """
@@ -21,6 +21,10 @@ class CleanerFacts(NamedTuple):
     filthier_logs: int
     bytes_per_second: float | None
     kept_share: float | None
+    is_throttled: bool = False
+    """A thread sleeps, because it has read and written as much as log.cleaner.io.max.bytes.per.second allows."""
+    is_postponed: bool = False
+    """A round lacked disk space, descriptors or memory, or got nowhere, and is repeated later."""
 
 
 def facts_without_cleaner(log: ReadableLog, *, is_enabled: bool) -> CleanerFacts:

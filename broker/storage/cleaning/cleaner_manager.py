@@ -95,7 +95,8 @@ class CleanerManager:
         context = CleaningContext(
             self._states, self.checkpoints, self.uncleanable, self.statistics, services.failures, services.clock
         )
-        self._pass = CleaningPass(FilthiestLogChooser(logs, context), context)
+        self._chooser = FilthiestLogChooser(logs, context)
+        self._pass = CleaningPass(self._chooser, context)
         self.threads = CleanerThreads(self.run_pass, lambda: self._config.backoff_seconds, self.throttler.wake)
 
     # -- life cycle
@@ -203,6 +204,8 @@ class CleanerManager:
             filthier_logs=filthier,
             bytes_per_second=statistics.bytes_read / statistics.seconds_total if rounds else None,
             kept_share=statistics.bytes_kept / statistics.bytes_read if rounds else None,
+            is_throttled=self.throttler.threads_throttled > 0,
+            is_postponed=self._chooser.is_postponed(key),
         )
 
     @property

@@ -32,6 +32,8 @@ class Throttler:
     ) -> None:
         """`bytes_per_second` must be positive. `wait` is injected by tests."""
         self.seconds_throttled = 0.0
+        self.threads_throttled = 0
+        """Threads that sleep now."""
         self._bytes_per_second = bytes_per_second
         self._clock = clock
         self._wait = wait
@@ -66,7 +68,11 @@ class Throttler:
             earliest = max(self._paid_until, now - BURST_SECONDS)
             self._paid_until = due = earliest + size_bytes / self._bytes_per_second
             wakes = self._wakes
-            while now < due and self._wakes == wakes:
-                self._wait(self._condition, min(due - now, _MAX_WAIT_SECONDS))
-                now = self._clock.monotonic()
+            self.threads_throttled += 1
+            try:
+                while now < due and self._wakes == wakes:
+                    self._wait(self._condition, min(due - now, _MAX_WAIT_SECONDS))
+                    now = self._clock.monotonic()
+            finally:
+                self.threads_throttled -= 1
             self.seconds_throttled += now - started

@@ -7,7 +7,6 @@ start and not by the first producer. Source: Kafka LogManager.
 from __future__ import annotations
 
 import contextlib
-import errno
 import logging
 import os
 from collections.abc import Mapping
@@ -22,7 +21,7 @@ from barnabas.broker.storage.files.checkpoint_file import (
     OffsetCheckpointFile,
 )
 from barnabas.broker.storage.files.clean_shutdown import CleanShutdownMarker
-from barnabas.broker.storage.files.durable_files import sync_directory
+from barnabas.broker.storage.files.durable_files import sync_directory, write_all
 from barnabas.broker.storage.files.errors import StartupStorageError
 from barnabas.broker.storage.files.partition_directory import (
     IGNORED_DIRECTORIES,
@@ -118,8 +117,7 @@ class DataDirectory:
         path = self.path / _PROBE_FILE
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            if os.write(descriptor, bytes(_PROBE_BYTES)) < _PROBE_BYTES:
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), os.fspath(path))
+            write_all(descriptor, bytes(_PROBE_BYTES))
         finally:
             os.close(descriptor)
             with contextlib.suppress(OSError):

@@ -37,6 +37,10 @@ class WaitsFor(StrEnum):
     """Dirtier logs come first."""
     NEXT_LOOK = "next_look"
     """It is due: the cleaner takes it when it looks next."""
+    POSTPONED = "postponed"
+    """It is due, and its round is repeated later: it lacked disk space, descriptors or memory."""
+    THROTTLED = "throttled"
+    """The cleaner waits now, because of log.cleaner.io.max.bytes.per.second."""
 
 
 def explain_compaction(log: ReadableLog, cleaner: CleanerFacts, now_ms: int) -> ExplainedCompaction | None:
@@ -65,6 +69,7 @@ def explain_compaction(log: ReadableLog, cleaner: CleanerFacts, now_ms: int) -> 
         error=cleaner.error,
         seconds=seconds,
         freed_bytes=freed,
+        old_enough_ms=_old_enough_ms(log, part, segments, now_ms),
     )
 
 
@@ -73,12 +78,15 @@ def _reasons(part: CleanablePart, cleaner: CleanerFacts, *, is_due: bool, bounds
         return [WaitsFor.UNCLEANABLE]
     if not cleaner.is_enabled:
         return [WaitsFor.CLEANER_DISABLED]
+    throttled = [WaitsFor.THROTTLED] if cleaner.is_throttled else []
     if cleaner.state == "in progress":
-        return [WaitsFor.IN_PROGRESS]
+        return [WaitsFor.IN_PROGRESS, *throttled]
     if cleaner.state in ("paused", "aborted"):
         return [WaitsFor.PAUSED]
     if is_due:
-        return [WaitsFor.OTHER_LOGS] if cleaner.filthier_logs else [WaitsFor.NEXT_LOOK]
+        if cleaner.is_postponed:
+            return [WaitsFor.POSTPONED]
+        return [WaitsFor.OTHER_LOGS if cleaner.filthier_logs else WaitsFor.NEXT_LOOK, *throttled]
     reasons = [WaitsFor.DIRTY_RATIO] if part.dirty_bytes else []
     return [*reasons, *bounds] or [WaitsFor.NOTHING_DIRTY]
 
@@ -96,6 +104,16 @@ def _bounds(log: ReadableLog, part: CleanablePart, segments: Sequence[LogSegment
     if segments[-1].size_bytes > 0 and log.log_end_offset > part.first_dirty_offset:
         found.append(WaitsFor.ACTIVE_SEGMENT)
     return found
+
+
+def _old_enough_ms(log: ReadableLog, part: CleanablePart, segments: Sequence[LogSegment], now_ms: int) -> int | None:
+    """When min.compaction.lag.ms lets the next segment be cleaned; None if it waits for something else, or nothing."""
+    lag_ms = log.config.min_compaction_lag_ms
+    for each in segments[:-1]:
+        if each.base_offset >= part.first_uncleanable_offset:
+            moment = each.largest_timestamp() + lag_ms
+            return moment if moment > now_ms else None
+    return None
 
 
 def _missing_bytes(part: CleanablePart, ratio: float) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from barnabas.broker.storage.files.file_names import DELETED_SUFFIX, LOG_SUFFIX
 from barnabas.broker.storage.log.readable_log import ReadableLog
 from barnabas.broker.storage.log.state import LogState
 from barnabas.config.broker_config import BrokerConfig
@@ -30,7 +31,8 @@ class SegmentFacts:
 class LogFacts:
     """One log, its segments in order of offsets; the last one is active.
 
-    `check_interval_ms` is the time between two checks by retention, None if nothing checks the log.
+    `check_interval_ms` is the time between two checks by retention, None if nothing checks the log. `is_uncleanable`:
+    the cleaner, which deletes from compacted logs, has given the log up.
     """
 
     is_online: bool
@@ -39,6 +41,8 @@ class LogFacts:
     high_watermark: int
     check_interval_ms: int | None
     segments: tuple[SegmentFacts, ...]
+    is_moving: bool = False
+    is_uncleanable: bool = False
 
 
 def check_interval_ms(log_config: LogConfig, broker_config: BrokerConfig) -> int | None:
@@ -48,7 +52,9 @@ def check_interval_ms(log_config: LogConfig, broker_config: BrokerConfig) -> int
     return broker_config.get_int("log.cleaner.backoff.ms") if broker_config.get_bool("log.cleaner.enable") else None
 
 
-def read_log_facts(log: ReadableLog, check_interval: int | None) -> LogFacts:
+def read_log_facts(
+    log: ReadableLog, check_interval: int | None, *, is_moving: bool = False, is_uncleanable: bool = False
+) -> LogFacts:
     """Read the facts of an open log; time indexes and first batches are read. Raises OSError, StorageError."""
     view = log.segments_view
     ends = (*view.base_offsets[1:], log.log_end_offset)
@@ -76,4 +82,21 @@ def read_log_facts(log: ReadableLog, check_interval: int | None) -> LogFacts:
         high_watermark=log.high_watermark,
         check_interval_ms=check_interval,
         segments=tuple(segments),
+        is_moving=is_moving,
+        is_uncleanable=is_uncleanable,
     )
+
+
+def files_to_remove(log: ReadableLog) -> tuple[int, int]:
+    """Return the number and the size of segments that were deleted or replaced, and whose files are still there.
+
+    Raises OSError.
+    """
+    count, size = 0, 0
+    for path in log.directory.glob(f"*{LOG_SUFFIX}{DELETED_SUFFIX}"):
+        try:
+            size += path.stat().st_size
+        except FileNotFoundError:
+            continue  # removed meanwhile
+        count += 1
+    return count, size

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from barnabas.broker.storage.explanation.retention_facts import LogFacts, SegmentFacts
 
@@ -34,6 +35,10 @@ class KeptBy(StrEnum):
     OFFLINE_DIRECTORY = "offline_directory"
     CLEANER_DISABLED = "cleaner_disabled"
     """The cleaner deletes from compacted logs, and does not run."""
+    UNCLEANABLE = "uncleanable"
+    """The cleaner deletes from compacted logs, and has given this one up."""
+    MOVE_UNDER_WAY = "move_under_way"
+    """It may go now; retention leaves the log alone until its move to another log directory is over."""
     CHECK_INTERVAL = "check_interval"
     """It may go now; the next check deletes it."""
 
@@ -42,8 +47,9 @@ class KeptBy(StrEnum):
 class SegmentFinding:
     """The future of one segment.
 
-    `deleted_earliest_ms` and `deleted_latest_ms` are wall-clock times at which it leaves the log, None for never. Its
-    files are removed file.delete.delay.ms later. `rule` is None if nothing deletes it. `held_by` is the base offset of
+    `deleted_earliest_ms` and `deleted_latest_ms` are wall-clock times at which it leaves the log, None for never.
+    The latest one is also None, and not known, while the log is being moved. Its files are removed
+    file.delete.delay.ms later. `rule` is None if nothing deletes it. `held_by` is the base offset of
     the earlier segment that it waits for.
     """
 
@@ -53,6 +59,9 @@ class SegmentFinding:
     rule: str | None
     kept_by: tuple[KeptBy, ...]
     held_by: int | None
+
+
+_DUE: Final = (KeptBy.CHECK_INTERVAL, KeptBy.MOVE_UNDER_WAY)
 
 
 def explain_retention(log: LogFacts, *, now_ms: int) -> tuple[SegmentFinding, ...]:
@@ -68,13 +77,15 @@ def explain_retention(log: LogFacts, *, now_ms: int) -> tuple[SegmentFinding, ..
         reasons = _own_reasons(log, segment, rule, own=own, is_active=is_active, now_ms=now_ms)
         waits = own is not None and (latest_so_far is None or own < latest_so_far)
         if waits:
-            reasons = [KeptBy.EARLIER_SEGMENT, *(each for each in reasons if each is not KeptBy.CHECK_INTERVAL)]
+            reasons = [KeptBy.EARLIER_SEGMENT, *(each for each in reasons if each not in _DUE)]
         moment = None if latest_so_far is None or own is None else max(own, latest_so_far)
         held_by = blocker if waits else None
         if not waits and latest_so_far is not None:
             blocker = segment.base_offset
         latest_so_far = moment
-        latest = None if moment is None or log.check_interval_ms is None else moment + log.check_interval_ms
+        latest = None
+        if moment is not None and log.check_interval_ms is not None and not log.is_moving:
+            latest = moment + log.check_interval_ms
         findings.append(
             SegmentFinding(segment, moment, latest, None if moment is None else rule, tuple(reasons), held_by)
         )
@@ -86,7 +97,7 @@ def _own_moment(
 ) -> tuple[int | None, str | None]:
     """The first moment at which the segment's own rules delete it, and the rule."""
     config = log.config
-    if not log.is_online or log.check_interval_ms is None:
+    if not log.is_online or log.check_interval_ms is None or _is_given_up(log):
         return None, None
     if log.high_watermark < segment.end_offset or (is_active and segment.size_bytes == 0):
         return None, None
@@ -101,6 +112,10 @@ def _own_moment(
     return max(now_ms, segment.largest_timestamp_ms + config.retention_ms + 1), TIME_RULE
 
 
+def _is_given_up(log: LogFacts) -> bool:
+    return log.config.compact and log.is_uncleanable
+
+
 def _own_reasons(
     log: LogFacts, segment: SegmentFacts, rule: str | None, *, own: int | None, is_active: bool, now_ms: int
 ) -> list[KeptBy]:
@@ -110,10 +125,12 @@ def _own_reasons(
         return [KeptBy.OFFLINE_DIRECTORY]
     if log.check_interval_ms is None:
         return [KeptBy.CLEANER_DISABLED]
+    if _is_given_up(log):
+        return [KeptBy.UNCLEANABLE]
     if log.high_watermark < segment.end_offset:
         return [KeptBy.ABOVE_HIGH_WATERMARK]
     if own is not None and own <= now_ms:
-        return [KeptBy.CHECK_INTERVAL]
+        return [KeptBy.MOVE_UNDER_WAY if log.is_moving else KeptBy.CHECK_INTERVAL]
     reasons = [KeptBy.ACTIVE_SEGMENT] if is_active else []
     if is_active and segment.size_bytes == 0:
         return reasons

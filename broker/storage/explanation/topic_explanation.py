@@ -7,7 +7,7 @@ from typing import Final
 
 from barnabas.broker.storage.cleaning.cleaner_facts import CleanerFacts
 from barnabas.broker.storage.explanation.compaction import explain_compaction
-from barnabas.broker.storage.explanation.retention_facts import check_interval_ms, read_log_facts
+from barnabas.broker.storage.explanation.retention_facts import check_interval_ms, files_to_remove, read_log_facts
 from barnabas.broker.storage.explanation.retention_findings import explain_retention
 from barnabas.broker.storage.log.partition_log import PartitionLog
 from barnabas.broker.storage.log.readable_log import ReadableLog
@@ -15,7 +15,12 @@ from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.synonyms import topic_synonyms
 from barnabas.config.topic_config import describe_topic
 from barnabas.config.value import ConfigValue
-from barnabas.protocol.messages.topics.explain_topic import ExplainedPartition, ExplainedSegment, SettingValue
+from barnabas.protocol.messages.topics.explain_topic import (
+    ExplainedCopy,
+    ExplainedPartition,
+    ExplainedSegment,
+    SettingValue,
+)
 
 RETENTION_SETTINGS: Final = (
     "cleanup.policy",
@@ -37,17 +42,38 @@ SETTINGS: Final = (
 )
 """Those of an explained topic."""
 
+BROKER_SETTINGS: Final = (
+    "log.retention.check.interval.ms",
+    "log.cleaner.enable",
+    "log.cleaner.backoff.ms",
+    "log.cleaner.threads",
+    "log.cleaner.io.max.bytes.per.second",
+)
+"""The broker properties that decide about all of its topics."""
+
 
 def explain_partitions(
-    logs: Iterable[ReadableLog], config: BrokerConfig, cleaner: Callable[[ReadableLog], CleanerFacts], now_ms: int
+    logs: Iterable[ReadableLog],
+    config: BrokerConfig,
+    cleaner: Callable[[ReadableLog], CleanerFacts],
+    now_ms: int,
+    *,
+    copy_of: Callable[[ReadableLog], ExplainedCopy | None] = lambda _: None,
 ) -> list[ExplainedPartition]:
     """Explain retention and compaction of open logs. Reads files. Raises OSError, StorageError.
 
-    `cleaner` returns what the cleaner knows of a compacted log.
+    `cleaner` returns what the cleaner knows of a compacted log, `copy_of` the copy of one that is moved elsewhere.
     """
     found = []
     for log in sorted(logs, key=lambda each: each.topic_partition.partition):
-        facts = read_log_facts(log, check_interval_ms(log.config, config))
+        cleaning = cleaner(log) if log.config.compact else None
+        copy = copy_of(log)
+        facts = read_log_facts(
+            log,
+            check_interval_ms(log.config, config),
+            is_moving=copy is not None,
+            is_uncleanable=cleaning is not None and cleaning.error is not None,
+        )
         end = log.log_end_offset
         durable = log.durable_offset if isinstance(log, PartitionLog) else end
         segments = [
@@ -77,16 +103,19 @@ def explain_partitions(
                 _bytes_from(log, durable, end),
                 facts.check_interval_ms,
                 segments,
-                explain_compaction(log, cleaner(log), now_ms) if log.config.compact else None,
+                None if cleaning is None else explain_compaction(log, cleaning, now_ms),
+                *files_to_remove(log),
+                copy,
             )
         )
     return found
 
 
 def deciding_settings(config: BrokerConfig, overrides: Mapping[str, str]) -> list[SettingValue]:
-    """Return the values in force of SETTINGS. `overrides`: the topic's own config."""
+    """Return the values in force of SETTINGS and BROKER_SETTINGS. `overrides`: the topic's own config."""
     values = {known.name: value for known, value in describe_topic(config, overrides)}
-    return [_setting(name, values[name]) for name in SETTINGS]
+    of_topic = [_setting(name, values[name]) for name in SETTINGS]
+    return [*of_topic, *(_setting(name, config.value(name)) for name in BROKER_SETTINGS)]
 
 
 def setting_layers(

@@ -23,6 +23,48 @@ def sync_directory(path: Path | str) -> None:
         os.close(descriptor)
 
 
+class OpenDirectory:
+    """A directory whose entries will be synced after changes that cannot be taken back. A context manager.
+
+    It is opened before those changes, so that a lack of descriptors is noticed while nothing has changed yet.
+    """
+
+    __slots__ = ("_descriptor", "_spares")
+
+    def __init__(self, path: Path | str, *, spares: int = 0) -> None:
+        """Open it, and hold `spares` further descriptors for files that have to be opened after it. Raises OSError."""
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        self._spares: list[int] = []
+        try:
+            for _ in range(spares):
+                self._spares.append(os.dup(self._descriptor))
+        except OSError:
+            self.close()
+            raise
+
+    def __enter__(self) -> OpenDirectory:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def sync(self) -> None:
+        """Make the directory's entries durable. Raises OSError."""
+        os.fsync(self._descriptor)
+
+    def release_spares(self) -> None:
+        """Free the further descriptors."""
+        while self._spares:
+            os.close(self._spares.pop())
+
+    def close(self) -> None:
+        """Close all descriptors. A second call does nothing."""
+        self.release_spares()
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
 def write_all(descriptor: int, content: bytes) -> None:
     """Write all of `content` at the file offset; a single write() may be partial. Raises OSError."""
     written = 0

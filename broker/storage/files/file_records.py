@@ -31,6 +31,10 @@ class FileSlice:
         self.position = position
         self.size = size
 
+    def part(self, position: int, size: int) -> FileSlice:
+        """Return a part of the slice; `position` is relative to it."""
+        return FileSlice(self._handle, self.position + position, size)
+
     def read(self) -> bytes:
         """Return all bytes of the slice. Raises CorruptFileError if the file has become shorter, OSError."""
         return read_exactly(self.fd, self.position, self.size)

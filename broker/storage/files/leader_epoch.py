@@ -144,11 +144,11 @@ class LeaderEpochFile:
     def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEntry | None:
         """Return the largest known epoch up to `epoch`, and its end offset.
 
-        None without entries, and for an epoch that is negative or newer than all entries. An epoch older than the first
-        entry ends where that begins.
+        None without entries, for NO_EPOCH, and for an epoch that is newer than all entries. An epoch older than the
+        first entry ends where that begins, a negative one included.
         """
         entries = self.entries
-        if epoch < 0 or not entries or epoch > entries[-1].epoch:
+        if epoch == NO_EPOCH or not entries or epoch > entries[-1].epoch:
             return None
         if epoch == entries[-1].epoch:
             return EpochEntry(epoch, log_end_offset)

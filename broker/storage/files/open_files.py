@@ -17,10 +17,13 @@ import resource
 import sys
 import threading
 from collections import deque
-from typing import Protocol
+from typing import Final, Protocol
 
-FILES_OF_A_PARTITION = 3
-"""Descriptors of an active segment: its log, and the two index maps (mmap keeps a descriptor of its own)."""
+MAPS_KEEP_DESCRIPTORS: Final = sys.version_info < (3, 13)
+"""Whether each map of a file keeps a descriptor of its own, which Python's mmap does unless told otherwise (3.13)."""
+
+FILES_OF_A_PARTITION: Final = 3 if MAPS_KEEP_DESCRIPTORS else 1
+"""Descriptors of an active segment: its log, and the maps of its two indexes where these keep descriptors."""
 
 _SHARE_OF_LIMIT = 4
 _MIN_CACHED = 16

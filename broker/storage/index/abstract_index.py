@@ -19,6 +19,7 @@ from __future__ import annotations
 import contextlib
 import mmap
 import os
+import sys
 from struct import Struct
 
 from barnabas.broker.storage.files.durable_files import write_all
@@ -38,7 +39,11 @@ def _map(descriptor: int, length: int, protection: int) -> mmap.mmap | bytes:
     """
     if not length:
         return b""
-    memory = mmap.mmap(descriptor, length, mmap.MAP_SHARED, protection)
+    if sys.version_info >= (3, 13):
+        # A map that keeps no descriptor. It has no size() and no resize(), which nothing here uses.
+        memory = mmap.mmap(descriptor, length, mmap.MAP_SHARED, protection, trackfd=False)
+    else:
+        memory = mmap.mmap(descriptor, length, mmap.MAP_SHARED, protection)
     memory.madvise(mmap.MADV_RANDOM)
     return memory
 
@@ -85,9 +90,15 @@ class AbstractIndex:
         """
         descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            if self.entries < 0:
-                self.entries = os.fstat(descriptor).st_size // self.ENTRY_SIZE
-            self._resize(descriptor, max(max_size_bytes // self.ENTRY_SIZE, self.entries))
+            size_bytes = os.fstat(descriptor).st_size
+            entries = size_bytes // self.ENTRY_SIZE if self.entries < 0 else self.entries
+            try:
+                self._resize(descriptor, max(max_size_bytes // self.ENTRY_SIZE, entries))
+            except OSError:
+                # The next attempt must find what this one found, not the zeros that it added.
+                os.ftruncate(descriptor, size_bytes)
+                raise
+            self.entries = entries
         finally:
             os.close(descriptor)
         self._writable = True

@@ -19,6 +19,7 @@ cdef struct Appended:
     int64_t size_bytes
     int64_t record_count
     bint flush_due
+    bint acks_all_flush_due  # the same for a client's append with acks=all
     bint is_duplicate
     bint opens_transaction
 
@@ -37,7 +38,6 @@ cdef struct Batch:
     int64_t log_append_time_ms
 
 cdef object result_of(const Appended* out)
-cdef int fill_appended(PyObject* core, const Place* place, int64_t flush_messages, Appended* out) except -1
 
 cdef class AppendKernel:
     cdef object core
@@ -52,6 +52,7 @@ cdef class AppendKernel:
     cdef int64_t _max_message_bytes
     cdef int64_t _segment_bytes
     cdef int64_t _flush_messages
+    cdef bint _flush_acks_all
 
     cdef int append(
         self,
@@ -75,3 +76,5 @@ cdef class AppendKernel:
     cdef int _append_locked(
         self, uint8_t* data, Batch* batch, int32_t leader_epoch, bint is_client, int64_t now_ms, Appended* out
     ) except -1
+
+cdef int fill_appended(AppendKernel log, const Place* place, bint is_client, Appended* out) except -1

@@ -26,10 +26,9 @@ from barnabas.protocol.records.kernels._big_endian cimport (
 )
 from barnabas.protocol.records.kernels._walk cimport FINE, Payload, Summary, Walk, summarize
 
-from barnabas.broker.storage.log.append import AppendResult
+from barnabas.broker.storage.log.append import INLINE_DECOMPRESSED_BYTES, AppendResult
 from barnabas.broker.storage.log.core import LogCore
 from barnabas.protocol.compression import CODECS, DecompressionError, borrow_decompressed
-from barnabas.protocol.records.reader import MAX_DECOMPRESSED_BYTES
 
 cdef extern from "../../../protocol/records/kernels/_crc32c.h":
     void crc32c_prepare()
@@ -98,6 +97,7 @@ cdef class AppendKernel:
         self._max_message_bytes = config.max_message_bytes
         self._segment_bytes = config.segment_bytes
         self._flush_messages = min(config.flush_messages, INT64_MAX)
+        self._flush_acks_all = config.flush_acks_all
 
     def append_as_leader(self, records, int32_t leader_epoch, bint in_transaction, int64_t now_ms):
         """Append one client batch; return its AppendResult, or None if it is unusual."""
@@ -271,12 +271,13 @@ cdef class AppendKernel:
         out.log_append_time_ms = batch.log_append_time_ms
         out.record_count = batch.record_count
         out.opens_transaction = step.opens_transaction
-        fill_appended(core, &place, self._flush_messages, out)
+        fill_appended(self, &place, is_client, out)
         return APPENDED
 
 
-cdef int fill_appended(PyObject* core, const Place* place, int64_t flush_messages, Appended* out) except -1:
+cdef int fill_appended(AppendKernel log, const Place* place, bint is_client, Appended* out) except -1:
     """Set what a result takes from the log; the caller sets append time, count and `opens_transaction`."""
+    cdef PyObject* core = <PyObject*> log.core
     cdef int64_t durable_offset
     if not (
         get_int64(core, CORE_LOG_START_OFFSET, &out.log_start_offset)
@@ -286,7 +287,10 @@ cdef int fill_appended(PyObject* core, const Place* place, int64_t flush_message
     out.base_offset = place.base_offset
     out.last_offset = place.last_offset
     out.size_bytes = place.size
-    out.flush_due = place.last_offset + 1 - durable_offset >= flush_messages
+    out.acks_all_flush_due = log._flush_acks_all or place.last_offset + 1 - durable_offset >= log._flush_messages
+    out.flush_due = (
+        place.last_offset + 1 - durable_offset >= log._flush_messages if is_client else out.acks_all_flush_due
+    )
     out.is_duplicate = False
     return 0
 
@@ -342,10 +346,10 @@ cdef bint _is_sound_decompressed(
         raise ValueError("the batch is not within its owner's buffer")
     try:
         borrowed = borrow_decompressed(
-            CODECS[codec], memoryview(buffer_owner)[start : start + payload.total], MAX_DECOMPRESSED_BYTES
+            CODECS[codec], memoryview(buffer_owner)[start : start + payload.total], INLINE_DECOMPRESSED_BYTES
         )
     except DecompressionError:
-        return False  # the Python path decompresses again and refuses the batch
+        return False  # the Python path decompresses again, and refuses the batch or lets a thread check it
     PyObject_GetBuffer(borrowed, &records, PyBUF_SIMPLE)
     payload.data = <const uint8_t*> records.buf
     payload.total = records.len

@@ -113,5 +113,5 @@ cdef int _append_locked(
     out.log_append_time_ms = marker.timestamp if marker.log_append_time else -1
     out.record_count = 1
     out.opens_transaction = False
-    fill_appended(core, &place, log._flush_messages, out)
+    fill_appended(log, &place, False, out)
     return APPENDED

@@ -6,9 +6,19 @@ Source: Kafka AppendOrigin, LogAppendInfo.
 from __future__ import annotations
 
 from enum import Enum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from barnabas.protocol.records.end_marker import EndMarker, encode_marker_batch
+
+INLINE_DECOMPRESSED_BYTES: Final = 2 * 1024 * 1024
+"""The event loop decompresses batches up to this: some milliseconds. Clients' batches have at most 1 MiB by default."""
+
+
+class LargeBatchError(Exception):
+    """A client's batch decompresses to more than INLINE_DECOMPRESSED_BYTES; nothing was appended.
+
+    Let a thread check it (`PartitionLog.check_client_batch`), and append it with the result.
+    """
 
 
 class AppendOrigin(Enum):

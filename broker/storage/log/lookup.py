@@ -36,7 +36,11 @@ def find_by_timestamp(view: SegmentsView, timestamp: int, starting_offset: int) 
     """Return the first record at or after both. Raises CorruptRecordError, OSError."""
     for segment in view.segments:
         if segment.largest_timestamp() >= timestamp:
-            return _find_in_segment(segment, timestamp, starting_offset)
+            found = _find_in_segment(segment, timestamp, starting_offset)
+            if found is not None:
+                return found
+            # Go on, unlike Kafka: an empty segment between others, which compaction and recovery can leave, has the
+            # modification time of its file as its largest timestamp.
     return None
 
 

@@ -60,6 +60,7 @@ class PartitionLog(ReadableLog):
         "append_kernel",
         "append_marker",
         "assign_epoch_start_offset",
+        "check_client_batch",
         "create_segment",
         "delete_old_segments",
         "delete_records",
@@ -89,6 +90,7 @@ class PartitionLog(ReadableLog):
         self.wall_ms = core.wall_ms
         self.report_failure = core.fail
         self.append_as_leader = self._appender.append_as_leader
+        self.check_client_batch = self._appender.check_client_batch
         self.append_marker = MarkerAppender(core, self.roller, self.append_kernel).append_marker
         self.assign_epoch_start_offset = self._appender.assign_epoch_start_offset
         self.flush = flusher.flush
@@ -105,6 +107,26 @@ class PartitionLog(ReadableLog):
     def durable_offset(self) -> int:
         """Batches below this are synced."""
         return self.core.durable_offset
+
+    @property
+    def recovery_begin(self) -> int:
+        """The offset for the recovery-point checkpoint: in the first segment whose batches or indexes are not on disk.
+
+        A flush of the active segment leaves its indexes out. If the recovery point is the log's end and the log rolls
+        there, the new segment contains it, and a recovery from there on would not rebuild the old one's indexes. So
+        it is one less here until those are synced.
+        """
+        core = self.core
+        with core.lock:
+            recovery_point = core.recovery_point
+            if core.state is LogState.CLOSED:
+                return recovery_point
+            begin = recovery_point
+            if core.active.base_offset < recovery_point == core.log_end_offset:
+                begin -= 1
+            for segment in core.unsynced_sealed:
+                begin = min(begin, segment.base_offset)
+            return max(begin, 0)
 
     @property
     def last_flush_ms(self) -> int:

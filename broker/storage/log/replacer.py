@@ -53,6 +53,9 @@ class SegmentReplacer:
                 stage.swap_in(core.segments, core.log_dir, core.services, core.config.file_delete_delay_ms)
                 core.unsynced_sealed = [segment for segment in core.unsynced_sealed if segment not in old]
                 snapshots = core.mark_snapshots_deleted(stage.gone)
+            stage.retire()
+            with core.lock:  # released for the sync: appends go on
+                stage.strip()
             delete_later([], snapshots, core.log_dir, core.services, core.config.file_delete_delay_ms)
             stage.finish()
         except OSError as error:
@@ -61,3 +64,5 @@ class SegmentReplacer:
             else:
                 stage.undo()
             raise
+        finally:
+            stage.close()

@@ -7,9 +7,11 @@ Everything derived from the end follows in one step, under the log's lock: segme
 the last one's file and indexes, leader epochs, producer state and its snapshots, recovery point and start offset. The
 cut is synced, unlike in Kafka: after a power failure an old tail with a right CRC would be taken for records.
 
-A single node never truncates a live log, so the broker does not call this yet. A follower will, when its log differs
-from its leader's: that is what mirrors need. The offline command truncates files without a loaded log
-(inspection/truncation).
+Copies call it where they differ from their source: mirrors, and standbys. The offline command truncates files without
+a loaded log (inspection/truncation).
+
+The first change cannot be taken back, so the descriptors that the others need are held before it: without them nothing
+is changed, and the truncation can be repeated.
 
 The caller stops the cleaner before, and writes the directory's checkpoints afterwards (Kafka LogManager.truncateTo). A
 crash before that does no harm: recovery reads the newest segment even if the recovery point is above its end.
@@ -21,9 +23,9 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterable
-from typing import NoReturn
+from typing import Final, NoReturn
 
-from barnabas.broker.storage.files.durable_files import sync_directory
+from barnabas.broker.storage.files.durable_files import OpenDirectory
 from barnabas.broker.storage.files.errors import CorruptFileError
 from barnabas.broker.storage.index.time_index import TimestampOffset
 from barnabas.broker.storage.log.core import LogCore
@@ -33,10 +35,14 @@ from barnabas.broker.storage.log.state import LogState
 from barnabas.broker.storage.segment.deletion import delete_later
 from barnabas.broker.storage.segment.log_segment import LogSegment
 from barnabas.broker.storage.segment.scan import iter_headers
+from barnabas.broker.storage.services.log_dir_failure import is_shortage
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.records.errors import CorruptRecordError
 
 logger = logging.getLogger(__name__)
+
+_FILES_AT_ONCE: Final = 8
+"""More than the files that a truncation opens and has open at the same time, the directory left out."""
 
 
 class LogTruncation:
@@ -50,8 +56,8 @@ class LogTruncation:
     def truncate_to(self, offset: int) -> bool:
         """Let the log end at `offset`; return whether records went. Below the first segment all of them go.
 
-        Kept for mirrors: a follower drops what its leader does not have.
-        Raises BrokerError KAFKA_STORAGE_ERROR: the log is offline then, and recovered at the next start.
+        Raises BrokerError KAFKA_STORAGE_ERROR: nothing is changed if too many files are open, otherwise the log is
+        offline, and recovered at the next start.
         """
         core = self._core
         if offset < 0:
@@ -63,45 +69,55 @@ class LogTruncation:
                     if core.epochs.truncate_from_end(offset):
                         self._write_epochs()
                     return False
-                logger.info("truncating %s to offset=%s: log_end_offset=%s", core, offset, core.log_end_offset)
-                if offset < core.segments.first.base_offset:
-                    self._drop_all(offset)
-                else:
-                    self._cut_to(offset)
+                with self._open_directory() as directory:
+                    logger.info("truncating %s to offset=%s: log_end_offset=%s", core, offset, core.log_end_offset)
+                    if offset < core.segments.first.base_offset:
+                        self._drop_all(offset, directory)
+                    else:
+                        self._cut_to(offset, directory)
             except (OSError, CorruptRecordError, CorruptFileError) as error:
                 self._refuse(error)
             return True
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Drop all records; the log begins again at `offset`. Raises BrokerError as `truncate_to`.
-
-        Kept for mirrors: a follower that ends below its leader's log start offset begins again there.
-        """
+        """Drop all records; the log begins again at `offset`. Raises BrokerError as `truncate_to`."""
         core = self._core
         if offset < 0:
             raise ValueError(f"{core.topic_partition} cannot begin at offset {offset}")
         with core.lock:
             core.ensure_online()
-            logger.info("dropping all records of %s, it begins again at offset=%s", core, offset)
             try:
-                self._drop_all(offset)
+                with self._open_directory() as directory:
+                    logger.info("dropping all records of %s, it begins again at offset=%s", core, offset)
+                    self._drop_all(offset, directory)
             except (OSError, CorruptRecordError, CorruptFileError) as error:
                 self._refuse(error)
 
-    def _cut_to(self, offset: int) -> None:
+    def _open_directory(self) -> OpenDirectory:
+        """Open the log's directory, with descriptors to spare. Raises BrokerError while too many files are open."""
+        core = self._core
+        try:
+            return OpenDirectory(core.directory, spares=_FILES_AT_ONCE)
+        except OSError as error:
+            if not is_shortage(error):
+                raise
+            message = f"{core.topic_partition} cannot be truncated now: {error}"
+            raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, message) from error
+
+    def _cut_to(self, offset: int, directory: OpenDirectory) -> None:
         core = self._core
         view = core.segments.view
         index = view.floor_index(offset)
-        self._drop(view.segments[index + 1 :])
+        self._drop(view.segments[index + 1 :], directory)
         _cut_segment(view.segments[index], offset)
         self._reopen_last(view.segments[index])
         core.epochs.truncate_from_end(offset)
         self._write_epochs()
         self._end_at(offset, min(core.log_start_offset, offset))
 
-    def _drop_all(self, offset: int) -> None:
+    def _drop_all(self, offset: int, directory: OpenDirectory) -> None:
         core = self._core
-        self._drop(core.segments.view.segments)
+        self._drop(core.segments.view.segments, directory)
         core.segments.add(
             LogSegment.create(
                 os.fspath(core.directory), offset, core.config, core.services.clock, core.services.open_files
@@ -112,14 +128,15 @@ class LogTruncation:
         core.producers.truncate_fully(offset)
         self._end_at(offset, offset)
 
-    def _drop(self, segments: Iterable[LogSegment]) -> None:
+    def _drop(self, segments: Iterable[LogSegment], directory: OpenDirectory) -> None:
         core = self._core
         doomed = tuple(segments)
         core.segments.remove(doomed)
         snapshots = core.mark_snapshots_deleted(doomed)
         # Newest first: a crash in between leaves no hole.
         delete_later(doomed[::-1], snapshots, core.log_dir, core.services, core.config.file_delete_delay_ms)
-        sync_directory(core.directory)
+        directory.sync()
+        directory.release_spares()
 
     def _reopen_last(self, old: LogSegment) -> None:
         """Replace the object of a segment whose file was cut by a new one, open for appends."""

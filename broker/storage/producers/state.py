@@ -3,7 +3,7 @@
 Per producer id it has the epoch and the last five batches. A batch with the same epoch and sequences as one of them is
 a duplicate and is answered with the stored offsets. Otherwise its first sequence must follow the last one. Sequences
 wrap from 2^31 - 1 to 0, a new epoch begins at 0, and a producer without state (new, expired, or deleted with its
-records) may begin anywhere.
+records) may begin anywhere. After batches with the epoch -1 any sequence is accepted.
 
 Open transactions bound the last stable offset. A transaction opens with a producer's first transactional batch and ends
 with the coordinator's marker, whose epoch may be higher than the data's (transaction.version 2 raises it for each
@@ -149,6 +149,8 @@ class ProducerState:
         """
         entry = self.producers.get(producer_id) or self.overdue.get(producer_id)
         if entry is None:
+            if epoch < NO_EPOCH:
+                self._refuse_epoch(ProducerEntry(producer_id, NO_EPOCH), epoch)
             return None
         if epoch == entry.epoch:
             last_sequence = (base_sequence + offset_delta) & MAX_SEQUENCE
@@ -156,14 +158,14 @@ class ProducerState:
                 if batch.last_sequence == last_sequence and batch.first_sequence == base_sequence:
                     return batch
             expected = (entry.batches[-1].last_sequence + 1) & MAX_SEQUENCE if entry.batches else 0
-            if base_sequence != expected:
+            if base_sequence != expected and epoch != NO_EPOCH:
                 raise self._refusal(
                     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
                     f"producer {producer_id} sent sequence {base_sequence}, expected is {expected}",
                 )
         elif epoch < entry.epoch:
             self._refuse_epoch(entry, epoch)
-        elif base_sequence != 0:
+        elif base_sequence != 0 and entry.epoch != NO_EPOCH:
             raise self._refusal(
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
                 f"producer {producer_id} begins epoch {epoch} with sequence {base_sequence}, not 0",

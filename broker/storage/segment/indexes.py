@@ -82,7 +82,8 @@ class SegmentIndexes(SegmentFiles):
 
     def time_position(self, target_timestamp: int, starting_offset: int) -> int:
         """Return the position to scan from for a record at or after a timestamp and an offset. Raises OSError."""
-        if self.offset_index.entries < 0 and self.log.size_bytes == 0:
+        # The time index is opened last: a look-up that opened it first would keep it from becoming writable.
+        if self.time_index.entries < 0 and self.log.size_bytes == 0:
             return 0
         if not self._indexes_trusted:
             self._check_indexes()

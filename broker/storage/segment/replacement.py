@@ -1,10 +1,11 @@
 """Replacement of segments by new ones, such that a crash at any moment leaves either the old ones or the new ones.
 
     0. the new segments are complete and synced: <base>.log.cleaned, .index.cleaned, ...
-    1. rename .cleaned to .swap, the last segment first, of each segment the .log first; sync the directory
-    2. in the log's map, add the new and remove the old segments          (under the log's lock, from here to 4)
-    3. rename the old files to .deleted, from the first segment on
-    4. remove the suffix .swap; then sync the directory, and remove old files after file.delete.delay.ms
+    1. sync the directory; rename .cleaned to .swap, the last segment first, of each segment the .log first; sync again
+    2. in the log's map, add the new and remove the old segments          (2 and 3 under the log's lock)
+    3. rename the old files to .deleted, from the first segment on; sync the directory
+    4. remove the suffix .swap                                            (under the log's lock)
+    5. sync the directory; remove old files after file.delete.delay.ms
 
 The last rename of step 1 decides. Before it a `.cleaned` file is left over, and a start drops it together with all
 `.swap` files from its base offset on. After it a start deletes the segments that the `.swap` files cover, and renames
@@ -14,6 +15,13 @@ A start knows the covered range only from the offsets in the `.swap` files: from
 last batch. If the cleaner has dropped all records of the last old segments, those would be outside of the range and
 come back beside the new segment after a crash. Kafka accepts that (stale values come back). Here an empty `.swap` file
 at the last old base offset marks the end of the range, for Kafka's loader, too; it is removed after step 3.
+
+A power failure may keep some changes of names since the last sync and lose others before them. Hence the syncs before
+the renames of step 1 and after step 3: otherwise a new segment could be there without its suffix, or without its mark,
+and an old one beside it; or its indexes without its `.log`, which a start would give to the old one. Kafka has neither
+sync.
+
+The directory is opened before the first rename: once step 1 is done, a lack of descriptors could not be retried.
 Source: Kafka LocalLog.replaceSegments, LogLoader.
 """
 
@@ -24,7 +32,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from barnabas.broker.storage.files.durable_files import sync_directory
+from barnabas.broker.storage.files.durable_files import OpenDirectory
 from barnabas.broker.storage.files.failpoints import failpoint
 from barnabas.broker.storage.files.file_names import (
     CLEANED_SUFFIX,
@@ -47,27 +55,34 @@ class Replacement:
     """One replacement. Methods raise OSError. If `is_begun`, a start after a crash would finish it."""
 
     def __init__(self, directory: Path, new: Sequence[LogSegment], old: Sequence[LogSegment]) -> None:
-        """`new` are sealed and synced `.cleaned` segments, `old` the segments to replace, both ascending."""
+        """`new` are sealed and synced `.cleaned` segments, `old` the segments to replace, both ascending.
+
+        To be closed in the end.
+        """
         bases = {segment.base_offset for segment in new}
         self.gone = [segment for segment in old if segment.base_offset not in bases]
         """Old segments whose base offset no new segment has."""
         self.is_begun = False
         self._directory = directory
+        self._opened: OpenDirectory | None = None
         self._new = new
         self._old = old
         self._mark: Path | None = None
 
     def prepare(self) -> None:
         """Do step 1; afterwards a start would finish the replacement."""
+        self._opened = OpenDirectory(self._directory)
         last_base = self._old[-1].base_offset
         if self._new[-1].base_offset < last_base and self._new[-1].read_next_offset() <= last_base:
             self._mark = self._directory / file_name(last_base, LOG_SUFFIX, SWAP_SUFFIX)
             os.close(os.open(self._mark, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644))
+        self._sync()
+        if self._mark is not None:
             failpoint("replace.marked")
         for segment in reversed(self._new):
             segment.change_stage(SWAP_SUFFIX)
         self.is_begun = True
-        sync_directory(self._directory)
+        self._sync()
         failpoint("replace.staged")
 
     def is_due(self, view: SegmentsView, active: LogSegment) -> bool:
@@ -76,12 +91,20 @@ class Replacement:
         return all(id(segment) in there for segment in self._old)
 
     def swap_in(self, segments: LogSegments, log_dir: Path, services: StorageServices, delay_ms: int) -> None:
-        """Do steps 2 to 4 without the last sync. The caller holds the log's lock."""
+        """Do steps 2 and 3 without the sync. The caller holds the log's lock."""
         for segment in self._new:
             segments.add(segment)
         segments.remove(self.gone)
         failpoint("replace.mapped")
         delete_later(self._old, [], log_dir, services, delay_ms)
+
+    def retire(self) -> None:
+        """Do the sync of step 3."""
+        self._sync()
+        failpoint("replace.retired")
+
+    def strip(self) -> None:
+        """Do step 4. The caller holds the log's lock."""
         if self._mark is not None:
             os.unlink(self._mark)
             failpoint("replace.unmarked")
@@ -90,7 +113,7 @@ class Replacement:
 
     def finish(self) -> None:
         """Make the renames durable."""
-        sync_directory(self._directory)
+        self._sync()
         failpoint("replace.synced")
 
     def undo(self) -> None:
@@ -112,7 +135,16 @@ class Replacement:
                 os.unlink(self._mark)
         if self.is_begun:
             # Otherwise a `.swap` could reappear after a power failure, and with it records dropped since.
-            sync_directory(self._directory)
+            self._sync()
+
+    def close(self) -> None:
+        """Close the directory."""
+        if self._opened is not None:
+            self._opened.close()
+
+    def _sync(self) -> None:
+        assert self._opened is not None, "step 1 has opened it"
+        self._opened.sync()
 
 
 def remove_staged(directory: Path, base_offset: int, stage: str) -> None:

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 from barnabas.broker.storage.files.durable_files import sync_directory
 from barnabas.broker.storage.files.file_names import CLEANED_SUFFIX, LOG_SUFFIX, SWAP_SUFFIX, file_name
+from barnabas.broker.storage.files.open_files import FileHandle
 from barnabas.broker.storage.segment.log_segment import LogSegment
 from barnabas.broker.storage.segment.scan import first_offset_of, iter_headers, scan_segment
 from barnabas.protocol.records.kernels.scan import BatchScan
@@ -45,16 +46,16 @@ class SegmentOverflowError(Exception):
         self.pieces = pieces
 
 
-def plan_split(segment: LogSegment, next_base_offset: int | None) -> list[SegmentPiece]:
-    """Return the pieces to split a segment into; `next_base_offset` is the next segment's (None: it is the last).
+def plan_split(file: FileHandle, base_offset: int, end: int, next_base_offset: int | None) -> list[SegmentPiece]:
+    """Return the pieces to split a segment into.
 
-    The first piece begins at the segment's own base offset, even if it is empty. Returns no pieces if the overflow is
-    damage and not a valid batch: the rest of the file is not whole, it overlaps the next segment, or it is a single
-    last batch. Raises OSError.
+    `file`: its `.log` file, of `end` bytes; `base_offset`: its own; `next_base_offset`: the next segment's (None: it is
+    the last). The first piece begins at the segment's own base offset, even if it is empty. Returns no pieces if the
+    overflow is damage and not a valid batch: the rest of the file is not whole, it overlaps the next segment, or it is
+    a single last batch. Raises OSError.
     """
     pieces: list[SegmentPiece] = []
-    base_offset, position = segment.base_offset, 0
-    file, end = segment.log.handle(), segment.size_bytes
+    position = 0
     while True:
         scan = BatchScan(base_offset)
         for _ in scan_segment(scan, file, end, origin=position):

@@ -25,14 +25,23 @@ _MAX_WAIT_SECONDS = 3600.0
 
 
 class TaskCounters:
-    """Counters over all runs of the tasks of one name, for the metrics."""
+    """Counters over all runs of the tasks of one name, for the metrics and for operators.
 
-    __slots__ = ("failures", "last_duration_seconds", "runs")
+    `last_end` is when the last run ended, by the scheduler's clock; `queued` a heap of what waits.
+    """
+
+    __slots__ = ("failures", "last_duration_seconds", "last_end", "queued", "runs")
 
     def __init__(self, runs: int = 0, failures: int = 0, last_duration_seconds: float = 0.0) -> None:
         self.runs = runs
         self.failures = failures
         self.last_duration_seconds = last_duration_seconds
+        self.last_end: float | None = None
+        self.queued: list[tuple[float, int, ScheduledTask]] = []
+
+    def next_due(self) -> float | None:
+        """When the next run is due, by the scheduler's clock; None if none is queued. For any thread."""
+        return min((due for due, _, task in self.queued.copy() if not task.is_cancelled), default=None)
 
 
 class ScheduledTask:
@@ -103,6 +112,8 @@ class BackgroundScheduler:
         with self._condition:
             self._stopping = True
             self._queue.clear()
+            for counters in self.counters.values():
+                counters.queued.clear()
             self._condition.notify_all()
             threads = list(self._threads)
         for thread in threads:
@@ -111,7 +122,9 @@ class BackgroundScheduler:
 
     def _push(self, due: float, task: ScheduledTask) -> None:
         """Queue a task and make sure that a thread will take it. The condition's lock is held."""
-        heapq.heappush(self._queue, (due, next(self._sequence), task))
+        entry = (due, next(self._sequence), task)
+        heapq.heappush(self._queue, entry)
+        heapq.heappush(self.counters[task.name].queued, entry)
         if self._idle:
             self._condition.notify()
         else:
@@ -149,6 +162,7 @@ class BackgroundScheduler:
                     wait = min(self._queue[0][0] - self._clock.monotonic(), _MAX_WAIT_SECONDS)
                     if wait <= 0:
                         due, _, task = heapq.heappop(self._queue)
+                        heapq.heappop(self.counters[task.name].queued)  # the same one: both have the same order
                         if task.is_cancelled:
                             continue
                         if self._queue and not self._idle:
@@ -169,9 +183,10 @@ class BackgroundScheduler:
         except Exception:
             failed = True
             logger.exception("background task failed and stays scheduled: task=%s", task.name)
-        duration = self._clock.monotonic() - started
+        ended = self._clock.monotonic()
         with self._condition:
             counters = self.counters[task.name]
             counters.runs += 1
             counters.failures += failed
-            counters.last_duration_seconds = duration
+            counters.last_duration_seconds = ended - started
+            counters.last_end = ended

@@ -10,7 +10,7 @@ from barnabas.commands.options import bootstrap_option, json_option, timeout_opt
 
 if TYPE_CHECKING:
     from barnabas.clients.admin.admin import Admin
-    from barnabas.commands.explain.groups.findings import ExplainedGroup
+    from barnabas.explanation.group_findings import ExplainedGroup
 
 
 @click.command()
@@ -25,10 +25,10 @@ def group(name: str, as_json: bool, bootstrap: str, timeout_s: float) -> None:
     them, when, and how many. Then which members hold the group up, and the latest events: who joined, left or timed
     out.
     """
-    from barnabas.commands.explain.groups.findings import explain_group
-    from barnabas.commands.explain.groups.output import json_of, sentences_of
     from barnabas.commands.output import print_json, print_line
     from barnabas.commands.session import with_admin
+    from barnabas.explanation.group import json_of, sentences_of
+    from barnabas.explanation.group_findings import explain_group
 
     async def work(admin: Admin) -> ExplainedGroup:
         return explain_group(name, await admin.explain_group(name))

@@ -28,10 +28,10 @@ def start(
     With --log-dir or --config: what a start would do on the directories of a stopped broker, Barnabas' or Apache
     Kafka's, which are only read.
     """
-    from barnabas.commands.explain.start.output import json_of, sentences_of
     from barnabas.commands.output import print_json, print_line
     from barnabas.commands.session import with_admin
     from barnabas.commands.stopped_broker import directories_config
+    from barnabas.explanation.start import json_of, sentences_of
 
     directories = Directories(log_dirs, config_file)
     if directories:

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from barnabas.clients.errors import RefusedError
-from barnabas.commands.explain.transactions.findings import (
+from barnabas.commands.failures import CommandFailure
+from barnabas.commands.transaction.descriptions import described
+from barnabas.explanation.transaction_findings import (
+    ExplainedTransactions,
     KnownTransaction,
     OpenInPartition,
     PartitionFacts,
-    PartitionFinding,
     explain_partition,
 )
-from barnabas.commands.failures import CommandFailure
-from barnabas.commands.transaction.descriptions import described
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.data.list_offsets import LATEST_TIMESTAMP
 from barnabas.protocol.topic_partition import TopicPartition
@@ -25,15 +24,6 @@ if TYPE_CHECKING:
     from barnabas.clients.admin.admin import Admin
 
 _READ_UNCOMMITTED, _READ_COMMITTED = 0, 1
-
-
-@dataclass(frozen=True, slots=True)
-class ExplainedTransactions:
-    """The transactions that were asked about, and the partitions that they are open in, at `now_ms`."""
-
-    now_ms: int
-    transactions: tuple[KnownTransaction, ...]
-    partitions: tuple[PartitionFinding, ...]
 
 
 async def explain_id(admin: Admin, transactional_id: str) -> ExplainedTransactions:

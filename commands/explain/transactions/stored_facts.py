@@ -12,14 +12,14 @@ from barnabas.broker.storage.files.partition_directory import DirectoryKind, par
 from barnabas.broker.storage.inspection.open_transactions import open_transactions
 from barnabas.broker.storage.inspection.transaction_decisions import Decision, transaction_decisions
 from barnabas.broker.storage.read_only.log_manager import ReadOnlyLogManager
-from barnabas.commands.explain.transactions.facts import ExplainedTransactions
-from barnabas.commands.explain.transactions.findings import (
+from barnabas.commands.failures import CommandFailure
+from barnabas.explanation.transaction_findings import (
+    ExplainedTransactions,
     KnownTransaction,
     OpenInPartition,
     PartitionFacts,
     explain_partition,
 )
-from barnabas.commands.failures import CommandFailure
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.topic_name import CLUSTER_METADATA_TOPIC
 from barnabas.protocol.topic_partition import TopicPartition

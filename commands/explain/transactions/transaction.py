@@ -12,7 +12,7 @@ from barnabas.commands.stopped_broker import Directories, directory_options
 
 if TYPE_CHECKING:
     from barnabas.clients.admin.admin import Admin
-    from barnabas.commands.explain.transactions.facts import ExplainedTransactions
+    from barnabas.explanation.transaction_findings import ExplainedTransactions
 
 
 @click.command()
@@ -47,9 +47,9 @@ def transaction(
     """
     from barnabas.commands.explain.partition_name import parse_partition
     from barnabas.commands.explain.transactions import facts
-    from barnabas.commands.explain.transactions.output import json_of, sentences_of
     from barnabas.commands.output import print_json, print_line
     from barnabas.commands.session import with_admin
+    from barnabas.explanation.transaction import json_of, sentences_of
 
     if (transactional_id is not None) + (producer_id is not None) + bool(partitions) > 1:
         raise click.UsageError("give one of ID, --producer-id and --partition")

@@ -124,10 +124,16 @@ def _abort(producer: Producer, timeout_s: float, reason: BaseException) -> None:
 
 
 def _refused(config: ProducerConfig, error: KafkaException, timeout_ms: int) -> PipelineError:
+    reason = _reason(error)
     if error.args[0].code() == KafkaError.INVALID_TRANSACTION_TIMEOUT:
         return timeout_above_limit(timeout_ms)
-    return SourceError(f"{config.bootstrap}: {_reason(error)}")
+    return SourceError(f"{config.bootstrap}: {reason}")
 
 
 def _reason(error: KafkaException) -> str:
-    return str(error.args[0].str())
+    """Return the error's text, and drop its traceback.
+
+    confluent-kafka 2.16 never releases some errors. With a traceback such an error keeps the producer, which would go
+    on to connect to its broker's address, whatever listens there later.
+    """
+    return str(error.with_traceback(None).args[0].str())

@@ -29,13 +29,17 @@ TOPIC_LAYER: Final = 1
 
 
 class DescribedEntry(NamedTuple):
-    """One property; `value` is None if it is unset or hidden. `source`: code of the layer that sets it."""
+    """One property; `value` is None if it is unset or hidden. `source`: code of the layer that sets it.
+
+    `documentation` is None if it was not requested, or if the broker has none.
+    """
 
     name: str
     value: str | None
     read_only: bool
     source: int
     sensitive: bool
+    documentation: str | None = None
 
 
 class DescribedResource(NamedTuple):
@@ -69,7 +73,7 @@ DESCRIBE_CONFIGS: Final = ClientApi(
             names=Array(STRING, nullable_from=0),
         ),
         _include_synonyms=Constant(BOOL, False),
-        _include_documentation=since(3, Constant(BOOL, False)),
+        include_documentation=since(3, BOOL),
     ),
     Message(
         4,
@@ -90,7 +94,7 @@ DESCRIBE_CONFIGS: Final = ClientApi(
                 sensitive=BOOL,
                 _synonyms=rows(dict, name=STRING, value=NULLABLE_STRING, source=INT8),
                 _type=since(3, INT8),
-                _documentation=since(3, NULLABLE_STRING),
+                documentation=since(3, NULLABLE_STRING),
             ),
         ),
     ),

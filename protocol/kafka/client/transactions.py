@@ -1,4 +1,4 @@
-"""DescribeTransactions (65), ListTransactions (66) and DescribeProducers (61): open transactions of a cluster."""
+"""DescribeTransactions (65), ListTransactions (66), DescribeProducers (61), and InitProducerId (22) to abort one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,18 @@ from typing import Final
 from barnabas.protocol.kafka.client.api import ClientApi
 from barnabas.protocol.kafka.client.fields import ERROR
 from barnabas.protocol.kafka.data import describe_producers
-from barnabas.protocol.kafka.schema import INT16, INT32, INT64, NULLABLE_STRING, STRING, Array, Message, Struct, rows
+from barnabas.protocol.kafka.schema import (
+    INT16,
+    INT32,
+    INT64,
+    NULLABLE_STRING,
+    STRING,
+    Array,
+    Message,
+    Struct,
+    rows,
+    since,
+)
 from barnabas.protocol.kafka.transactions import describe_transactions, list_transactions
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.data.describe_producers import (
@@ -16,6 +27,7 @@ from barnabas.protocol.messages.data.describe_producers import (
     DescribeProducersResponse,
     DescribeProducersTopicResult,
 )
+from barnabas.protocol.messages.data.init_producer_id import InitProducerIdResponse
 from barnabas.protocol.messages.transactions.add_partitions_to_txn import TxnTopic
 from barnabas.protocol.messages.transactions.describe_transactions import (
     DescribeTransactionsResponse,
@@ -95,3 +107,18 @@ DESCRIBE_PRODUCERS: Final = ClientApi(
     ),
 )
 """Writes a DescribeProducersRequest, reads a DescribeProducersResponse."""
+
+INIT_PRODUCER_ID: Final = ClientApi(
+    ApiKey.INIT_PRODUCER_ID,
+    0,
+    5,
+    Message(
+        2,
+        transactional_id=NULLABLE_STRING,
+        transaction_timeout_ms=INT32,
+        producer_id=since(3, INT64),
+        producer_epoch=since(3, INT16),
+    ),
+    Message(2, InitProducerIdResponse, _throttle_ms=INT32, error=ERROR, producer_id=INT64, producer_epoch=INT16),
+)
+"""Writes an InitProducerIdRequest, reads an InitProducerIdResponse."""

@@ -80,7 +80,7 @@ def _encode(version: int, response: ApiVersionsResponse) -> bytes:
     features = response.features
     answer = _Answer(
         ErrorCode.NONE,
-        KAFKA_APIS,
+        [api for api in KAFKA_APIS if api.key not in response.unlisted],
         tuple(each for each in features if each.min_version > 0 or version >= _ZERO_VERSIONS_FROM),
         response.features_epoch,
         tuple(each for each in features if each.level > 0),

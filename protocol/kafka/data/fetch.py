@@ -187,7 +187,7 @@ def _read_partition(version: int, body: memoryview, position: int) -> tuple[Fetc
     else:
         number, offset, max_bytes = _PARTITION_V4.unpack_from(body, position)
         position += _PARTITION_V4.size
-    return FetchPartition(number, offset, max(0, max_bytes), leader_epoch, last_fetched_epoch), position
+    return FetchPartition(number, offset, max(0, max_bytes), max(leader_epoch, -1), last_fetched_epoch), position
 
 
 def encode_response(version: int, response: FetchResponse) -> Pieces:

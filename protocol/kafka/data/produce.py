@@ -31,6 +31,7 @@ from barnabas.protocol.kafka.hot_fields import (
     compact_string,
     count_items,
     cut_short,
+    null_array,
     nullable_string,
     read_compact_count,
     read_compact_string,
@@ -96,6 +97,8 @@ def _decode_classic(version: int, body: memoryview) -> ProduceRequest:
         name, position = read_string(body, position)
         (count,) = _unpack_int32(body, position)
         position += 4
+        if count < 0:
+            raise null_array()
         items = count_items(items, count) if count > 1 else items + 1
         partitions: list[ProducePartition] = []
         for _ in range(count):

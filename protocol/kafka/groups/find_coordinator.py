@@ -31,6 +31,7 @@ from barnabas.protocol.messages.groups.find_coordinator import (
 )
 
 _BATCHES_FROM: Final = 4
+_SHARE_KEYS_FROM: Final = 6
 
 
 def _request(key: str = "", key_type: int = GROUP_KEY, keys: Sequence[str] | None = None) -> FindCoordinatorRequest:
@@ -49,7 +50,12 @@ RESPONSE_OF_ONE = Message(
     3, throttle_ms=since(1, NO_THROTTLE), error=INT16, message=since(1, MESSAGE), node_id=INT32, host=STRING, port=INT32
 )
 
-decode_request = REQUEST.read
+
+def decode_request(version: int, body: memoryview) -> FindCoordinatorRequest:
+    """Raises DecodeError."""
+    request: FindCoordinatorRequest = REQUEST.read(version, body)
+    request.takes_share_keys = version >= _SHARE_KEYS_FROM
+    return request
 
 
 def encode_response(version: int, response: FindCoordinatorResponse) -> bytes:

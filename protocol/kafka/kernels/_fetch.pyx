@@ -269,8 +269,12 @@ cdef inline int64_t _unsigned(Cursor* cursor) noexcept nogil:
 
 
 cdef inline int64_t _count(Cursor* cursor, bint flexible) noexcept nogil:
-    """Read the count of an array; null counts as 0."""
-    return max(0, _unsigned(cursor) - 1) if flexible else max(0, _int32(cursor))
+    """Read the count of an array, which must not be null."""
+    cdef int64_t count = _unsigned(cursor) - 1 if flexible else _int32(cursor)
+    if count < 0:
+        cursor.failed = True
+        return 0
+    return count
 
 
 cdef inline int32_t _text_size(Cursor* cursor, bint flexible) noexcept nogil:

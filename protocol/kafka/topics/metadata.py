@@ -26,7 +26,7 @@ import struct
 from collections.abc import Callable
 from typing import Any, Final
 
-from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.kafka.hot_fields import INT16, INT32, NO_TAGS, compact_count, compact_string, string
 from barnabas.protocol.kafka.schema import BOOL, UUID, Array, Message, Sized, Struct, Versions, since
 from barnabas.protocol.messages.topics.metadata import (
@@ -73,7 +73,7 @@ REQUEST = Message(
 
 
 def decode_request(version: int, body: memoryview) -> MetadataRequest:
-    """Raises DecodeError; BrokerError INVALID_REQUEST for topic ids in versions 10 and 11."""
+    """Raises DecodeError. Topic ids in versions 10 and 11 are a refusal in the request: its answer names the topics."""
     fields = {"allow_auto_creation": True} | REQUEST.read(version, body)
     topics: list[TopicReference] | None = fields.pop("topics")
     names: list[str] | None = None
@@ -81,10 +81,10 @@ def decode_request(version: int, body: memoryview) -> MetadataRequest:
     if topics is not None and (topics or version > 0):
         found = [each.topic_id for each in topics if each.topic_id != ZERO_UUID]
         if version < _TOPIC_IDS_FROM and (found or any(each.name is None for each in topics)):
-            raise BrokerError(ErrorCode.INVALID_REQUEST, f"Metadata version {version} takes names, no ids")
-        if found:
+            fields["refusal"] = f"Metadata version {version} takes names, no ids"
+        elif found:
             ids = found
-        else:
+        if ids is None:
             names = [each.name or "" for each in topics]
     return MetadataRequest(names, topic_ids=ids, **fields)
 

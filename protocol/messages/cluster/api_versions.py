@@ -50,5 +50,7 @@ class ApiVersionsResponse(Message):
     max_frame_bytes: int
     features: list[Feature] = field(default_factory=list)
     features_epoch: int = -1
+    unlisted: frozenset[int] = frozenset()
+    """Served APIs of the Kafka dialect that are not listed."""
     encoded: dict[int, bytes] = field(default_factory=dict, compare=False, repr=False)
     """The Kafka dialect's body by version: each new connection requests the same."""

@@ -13,6 +13,8 @@ from barnabas.protocol.errors import ErrorCode
 
 TOPIC_RESOURCE = 2
 BROKER_RESOURCE = 4
+LOGGER_RESOURCE = 8
+CLIENT_METRICS_RESOURCE = 16
 GROUP_RESOURCE = 32
 
 OP_SET = 0
@@ -23,7 +25,10 @@ OP_SUBTRACT = 3
 
 @dataclass(slots=True)
 class ConfigResource:
-    """`type`: 2 topic, 4 broker; a broker's `name` is its node id as text, or "" for all brokers' defaults."""
+    """`type`: 2 topic, 4 broker, 8 a broker's loggers, 16 a subscription of client metrics, 32 group.
+
+    A broker's `name` is its node id as text, or "" for all brokers' defaults.
+    """
 
     type: int
     name: str

@@ -37,7 +37,10 @@ class MirrorsRequest:
 
 @dataclass(slots=True)
 class MirroredPartition:
-    """One partition of a mirror. `source_offset` is -1 and lag None while they are not known."""
+    """One partition of a mirror. `source_offset` is -1 and lag None while they are not known.
+
+    `lag_bytes` is an estimate from the mean size of the copy's records.
+    """
 
     topic: str
     partition: int
@@ -47,6 +50,7 @@ class MirroredPartition:
     lag_records: int | None = None
     lag_seconds: float | None = None
     error: str | None = None
+    lag_bytes: int | None = None
 
 
 @dataclass(slots=True)

@@ -28,6 +28,11 @@ NO_SESSION = -1
 STANDBY_REPLICA_ID = (1 << 31) - 2
 """The replica id of a standby's fetches. It is no node id: a standby has the node id of its active broker."""
 
+COMPARING_REPLICA_ID = STANDBY_REPLICA_ID - 1
+"""The replica id of fetches by which a standby compares batches: their offsets do not say what it has."""
+
+STANDBY_REPLICA_IDS = frozenset({STANDBY_REPLICA_ID, COMPARING_REPLICA_ID})
+
 UNREAD_ERRORS = frozenset(
     {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.TOPIC_AUTHORIZATION_FAILED}
 )

@@ -33,6 +33,10 @@ class GroupEventKind(StrEnum):
     """Every member has its assignment."""
     EMPTY = "empty"
     """The last member went."""
+    UPGRADED = "upgraded"
+    """The classic group became a consumer group (group.consumer.migration.policy)."""
+    DOWNGRADED = "downgraded"
+    """The consumer group became a classic group, when its last member of the consumer protocol went."""
 
 
 class GroupEvent(NamedTuple):

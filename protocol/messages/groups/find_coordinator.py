@@ -9,16 +9,18 @@ from barnabas.protocol.errors import ErrorCode
 
 GROUP_KEY = 0
 TRANSACTION_KEY = 1
+SHARE_KEY = 2
 
 NO_NODE = -1
 
 
 @dataclass(slots=True)
 class FindCoordinatorRequest:
-    """`key_type`: 0 the keys are group ids, 1 transactional ids, 2 keys of share groups."""
+    """`key_type`: 0 the keys are group ids, 1 transactional ids, 2 `group:topic id:partition` if `takes_share_keys`."""
 
     keys: Sequence[str]
     key_type: int = GROUP_KEY
+    takes_share_keys: bool = True
 
 
 @dataclass(slots=True)

@@ -50,7 +50,8 @@ class ExplainedCompaction(NamedTuple):
     """The compaction of a log; see docs/explain.md for the fields.
 
     `missing_bytes`: until the log is due, None if no number is enough. `due_latest_ms`: None for never. `seconds` and
-    `freed_bytes` are estimates by the rounds since the broker's start, None before the first.
+    `freed_bytes` are estimates by the rounds since the broker's start, None before the first. `old_enough_ms`: when
+    min.compaction.lag.ms lets one more segment be cleaned, None if nothing waits for that.
     """
 
     first_dirty_offset: int
@@ -64,12 +65,22 @@ class ExplainedCompaction(NamedTuple):
     error: str | None
     seconds: float | None
     freed_bytes: int | None
+    old_enough_ms: int | None = None
+
+
+class ExplainedCopy(NamedTuple):
+    """The copy of a partition that a move to another log directory has not finished; without its indexes."""
+
+    log_dir: str
+    size_bytes: int
 
 
 class ExplainedPartition(NamedTuple):
     """One partition. `check_interval_ms` is None if nothing checks its log.
 
     Records from `durable_offset` on are not synced; `unsynced_bytes` is their size. Of a stopped broker all are.
+    `removable_segments` are not in the log any more, and their files, of `removable_bytes`, are still on the disk.
+    `copy`: of a move under way; of a stopped broker, of one that goes on after its next start.
     """
 
     partition: int
@@ -82,6 +93,9 @@ class ExplainedPartition(NamedTuple):
     check_interval_ms: int | None
     segments: Sequence[ExplainedSegment]
     compaction: ExplainedCompaction | None = None
+    removable_segments: int = 0
+    removable_bytes: int = 0
+    copy: ExplainedCopy | None = None
 
 
 @dataclass(slots=True)

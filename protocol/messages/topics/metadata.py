@@ -15,6 +15,7 @@ class MetadataRequest(Message):
     """`topics`: names, or None for all. `allow_auto_creation`: create missing topics if the broker allows it.
 
     `topic_ids` (16 bytes each) name topics by their ids instead. The `include` fields request authorized operations.
+    `refusal`: why the request is refused as a whole.
     """
 
     topics: list[str] | None
@@ -22,6 +23,7 @@ class MetadataRequest(Message):
     topic_ids: list[bytes] | None = None
     include_topic_operations: bool = False
     include_cluster_operations: bool = False
+    refusal: str | None = None
 
 
 @dataclass(slots=True, eq=False, repr=False)

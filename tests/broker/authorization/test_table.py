@@ -30,7 +30,13 @@ from tests.support.daemon import Daemon, start_daemon
 from tests.support.eventually import eventually
 
 RECORDED = json.loads((Path(__file__).parent / "data" / "kafka-4.3.0.json").read_text())
-WITHOUT_CHECKS = {ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE}
+WITHOUT_CHECKS = {
+    ApiKey.API_VERSIONS,
+    ApiKey.SASL_HANDSHAKE,
+    ApiKey.SASL_AUTHENTICATE,
+    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS,
+    ApiKey.PUSH_TELEMETRY,
+}
 
 
 @pytest.fixture(scope="module")

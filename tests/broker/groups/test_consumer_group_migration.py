@@ -80,6 +80,9 @@ def test_a_group_is_downgraded_when_its_last_member_of_the_consumer_protocol_lea
     assert group is not None
     assert group.state == GroupState.PREPARING_REBALANCE
     assert [member.member_id for member in group.roster] == [old.member_id]
+    kinds = [each.kind for each in host.registry.histories.of(GROUP)]
+    assert (kinds.count("upgraded"), kinds.count("downgraded")) == (1, 1)
+    assert kinds.index("upgraded") < kinds.index("downgraded")
     answer = host.classic_join(old.member_id)
     host.clock.pass_time(0)
     assert (now(answer) if isinstance(answer, Deferred) else answer).error == ErrorCode.NONE

@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from barnabas.broker.groups.share.settings import ShareGroupSettings
 from barnabas.config import BrokerConfig, ConfigError, load
-from barnabas.config.group_configs import SESSION_TIMEOUT, group_value, validate_group_configs
+from barnabas.config.group_configs import GROUP_CONFIGS, SESSION_TIMEOUT, group_value, validate_group_configs
+from barnabas.config.offset_reset import OffsetReset, ResetTo, parse_offset_reset
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.cluster.configs import GROUP_RESOURCE, OP_APPEND, OP_DELETE, OP_SET
 from tests.support.daemon import Daemon, start_daemon
@@ -81,7 +83,7 @@ def test_a_group_s_config_holds_from_the_member_s_next_heartbeat_and_is_kept(tmp
 def test_a_group_s_configs_are_described_with_their_sources(kafka: KafkaWire) -> None:
     assert alter(kafka, "described", SESSION, "50000")[0] == ErrorCode.NONE
     configs = describe(kafka, "described")
-    assert set(configs) == {SESSION, HEARTBEAT, "consumer.assignment.interval.ms"}
+    assert set(configs) == set(GROUP_CONFIGS)
     session, heartbeat = configs[SESSION], configs[HEARTBEAT]
     assert (session.value, session.config_source, session.read_only) == ("50000", OF_GROUP, False)
     assert [(each.name, each.value, each.source) for each in session.synonyms] == [
@@ -97,9 +99,18 @@ def test_groups_that_have_configs_are_listed(kafka: KafkaWire) -> None:
     assert ("listed", GROUP_RESOURCE) in {(each.resource_name, each.resource_type) for each in answer.config_resources}
 
 
-def test_a_config_of_share_groups_is_kept_without_effect(kafka: KafkaWire) -> None:
+def test_a_config_of_streams_groups_is_kept_without_effect(kafka: KafkaWire) -> None:
+    assert alter(kafka, "streams", "streams.num.standby.replicas", "1")[0] == ErrorCode.NONE
+    assert describe(kafka, "streams")["streams.num.standby.replicas"].config_source == OF_GROUP
+
+
+def test_the_configs_of_share_groups_without_a_broker_property_are_described(kafka: KafkaWire) -> None:
     assert alter(kafka, "share", "share.isolation.level", "read_committed")[0] == ErrorCode.NONE
-    assert describe(kafka, "share")["share.isolation.level"].config_source == OF_GROUP
+    configs = describe(kafka, "share")
+    isolation, reset = configs["share.isolation.level"], configs["share.auto.offset.reset"]
+    assert (isolation.value, isolation.config_source) == ("read_committed", OF_GROUP)
+    assert [(each.name, each.source) for each in isolation.synonyms] == [("share.isolation.level", OF_GROUP)]
+    assert (reset.value, reset.config_source, len(reset.synonyms)) == ("latest", DEFAULT, 0)
 
 
 @pytest.mark.parametrize(
@@ -113,6 +124,15 @@ def test_a_config_of_share_groups_is_kept_without_effect(kafka: KafkaWire) -> No
         (f"group.{SESSION}", "50000", OP_SET, ErrorCode.INVALID_CONFIG, f"the group's is {SESSION}"),
         (SESSION, "50000", OP_APPEND, ErrorCode.INVALID_CONFIG, "its type is not LIST"),
         (SESSION, None, OP_SET, ErrorCode.INVALID_REQUEST, "Null value not supported"),
+        (
+            "share.delivery.count.limit",
+            "11",
+            OP_SET,
+            ErrorCode.INVALID_CONFIG,
+            "group.share.max.delivery.count.limit=10",
+        ),
+        ("share.auto.offset.reset", "by_duration:1h", OP_SET, ErrorCode.INVALID_CONFIG, "'by_duration:<PnDTnHnMn.nS>'"),
+        ("share.isolation.level", "none", OP_SET, ErrorCode.INVALID_CONFIG, "read_committed, read_uncommitted"),
     ],
 )
 def test_invalid_configs_of_a_group_are_named(
@@ -158,3 +178,28 @@ def test_names_that_apache_kafka_could_not_read_again_are_refused(kafka: KafkaWi
         ErrorCode.INVALID_CONFIG,
         "The name of a config is longer than 32767 bytes.",
     )
+
+
+def test_a_share_group_s_settings_are_the_broker_s_with_its_own_configs_on_top() -> None:
+    broker = ShareGroupSettings.of(load(overrides=["group.share.record.lock.duration.ms=20000"]))
+    assert broker.with_overrides({}) is broker
+    assert (broker.record_lock_duration_ms, broker.offset_reset) == (20_000, OffsetReset(ResetTo.LATEST))
+    own = broker.with_overrides(
+        {
+            "share.auto.offset.reset": "by_duration:P1DT1H0.5S",
+            "share.delivery.count.limit": "3",
+            "share.isolation.level": "read_committed",
+            "share.record.lock.duration.ms": "rubbish",
+            "share.renew.acknowledge.enable": "false",
+        }
+    )
+    assert own.offset_reset == OffsetReset(ResetTo.BY_DURATION, 90_000_500)
+    assert (own.delivery_count_limit, own.record_lock_duration_ms) == (3, 20_000)
+    assert (own.reads_committed, own.may_renew) == (True, False)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "by_duration", "by_duration:", "by_duration:P", "by_duration:PT", "by_duration:-PT1S"]
+)
+def test_a_duration_to_go_back_is_iso_8601_and_not_negative(text: str) -> None:
+    assert parse_offset_reset(text) is None

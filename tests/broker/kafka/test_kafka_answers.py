@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from itertools import count
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -106,7 +107,6 @@ def delete_records(kafka: KafkaWire, *topics: tuple[str, list[tuple[int, int]]])
         (0, 100, -1, ErrorCode.OFFSET_OUT_OF_RANGE),
         (0, -2, -1, ErrorCode.OFFSET_OUT_OF_RANGE),
         (0, 0, 5, ErrorCode.UNKNOWN_LEADER_EPOCH),
-        (0, 0, -2, ErrorCode.FENCED_LEADER_EPOCH),
         (7, 0, -1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
     ],
 )
@@ -236,6 +236,27 @@ def test_a_bad_property_of_a_broker_is_an_invalid_request(kafka: KafkaWire, brok
     assert answer.responses[0].error_code == ErrorCode.INVALID_REQUEST
 
 
+@pytest.mark.parametrize(
+    ("topic", "value", "code"),
+    [
+        ("nowhere", "1", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ("nowhere", "x", ErrorCode.INVALID_CONFIG),
+        ("nowhere", None, ErrorCode.INVALID_REQUEST),
+        ("a b", "x", ErrorCode.INVALID_TOPIC_EXCEPTION),
+        ("a b", None, ErrorCode.INVALID_REQUEST),
+        ("", "1", ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_a_topics_configs_are_checked_before_its_existence(
+    kafka: KafkaWire, topic: str, value: str | None, code: ErrorCode
+) -> None:
+    kio = schema("incremental_alter_configs", 1, "request")
+    change = kio.AlterableConfig(name="retention.ms", config_operation=0, value=value)
+    resource = kio.AlterConfigsResource(resource_type=2, resource_name=topic, configs=(change,))
+    answer = kafka.call("incremental_alter_configs", 1, resources=(resource,), validate_only=True)
+    assert answer.responses[0].error_code == code
+
+
 def test_the_type_of_a_listed_group_is_written_in_small_letters(kafka: KafkaWire, topic: str) -> None:
     kio = schema("join_group", 3, "request")
     kafka.call(
@@ -250,3 +271,21 @@ def test_the_type_of_a_listed_group_is_written_in_small_letters(kafka: KafkaWire
     )
     groups = kafka.call("list_groups", 5, states_filter=(), types_filter=("CLASSIC",)).groups
     assert {each.group_type for each in groups if each.group_id == "listed"} == {"classic"}
+
+
+@pytest.mark.parametrize("version", [10, 11])
+@pytest.mark.parametrize("key", [{"topic_id": UUID(int=1), "name": "t"}, {"topic_id": None, "name": None}])
+def test_metadata_by_topic_id_is_refused_for_each_topic_of_a_version_without_it(
+    kafka: KafkaWire, version: int, key: dict[str, Any]
+) -> None:
+    kio = schema("metadata", version, "request")
+    operations = {"include_cluster_authorized_operations": False} if version < 11 else {}
+    answer = kafka.call(
+        "metadata",
+        version,
+        topics=(kio.MetadataRequestTopic(**key),),
+        allow_auto_topic_creation=False,
+        include_topic_authorized_operations=False,
+        **operations,
+    )
+    assert [each.error_code for each in answer.topics] == [ErrorCode.INVALID_REQUEST]

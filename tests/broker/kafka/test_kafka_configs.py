@@ -11,6 +11,8 @@ import pytest
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.cluster.configs import (
     BROKER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
+    LOGGER_RESOURCE,
     OP_APPEND,
     OP_DELETE,
     OP_SET,
@@ -22,6 +24,7 @@ from tests.support.kafka.kafka_wire import KafkaWire, schema
 from tests.support.wire import WireClient
 
 DYNAMIC_TOPIC, DYNAMIC_BROKER, DYNAMIC_DEFAULT, STATIC, DEFAULT = 1, 2, 3, 4, 5
+LIST = 7
 
 
 class Scope(NamedTuple):
@@ -32,6 +35,9 @@ class Scope(NamedTuple):
 
 
 ALL_BROKERS, THIS_BROKER = Scope(BROKER_RESOURCE, ""), Scope(BROKER_RESOURCE, "1")
+
+
+LOGGERS = Scope(LOGGER_RESOURCE, "1")
 
 
 def topic(name: str) -> Scope:
@@ -180,7 +186,10 @@ def test_validating_alters_nothing(kafka: KafkaWire, wire: WireClient) -> None:
         (THIS_BROKER, "log.dirs", "/x", ErrorCode.INVALID_REQUEST, ("log.dirs", "read-only")),
         (THIS_BROKER, "log.retention.ms", "x", ErrorCode.INVALID_REQUEST, ("log.retention.ms=x", "not a long")),
         (Scope(BROKER_RESOURCE, "7"), "log.retention.ms", "5", ErrorCode.INVALID_REQUEST, ("expected 1",)),
-        (Scope(8, "1"), "root", "DEBUG", ErrorCode.INVALID_REQUEST, ("BROKER_LOGGER",)),
+        (LOGGERS, "root", "LOUD", ErrorCode.INVALID_CONFIG, ("not a supported log level", "DEBUG, ERROR, FATAL, INFO")),
+        (LOGGERS, "no.such", "INFO", ErrorCode.INVALID_CONFIG, ("Logger no.such does not exist!",)),
+        (Scope(8, "7"), "root", "INFO", ErrorCode.INVALID_REQUEST, ("Unexpected node id. Expected 1, but received 7",)),
+        (Scope(8, ""), "root", "INFO", ErrorCode.INVALID_REQUEST, ("Node id must be an integer",)),
         (Scope(99, "1"), "x", "y", ErrorCode.INVALID_REQUEST, ("Unknown resource type 99",)),
     ],
 )
@@ -210,9 +219,63 @@ def create_once(wire: WireClient, name: str) -> None:
 
 
 def test_an_unserved_property_of_kafka_is_kept_and_shown(kafka: KafkaWire, wire: WireClient) -> None:
-    wire.create_topic("moved-over", leader_replication_throttled_replicas="*")
-    config = describe(kafka, topic("moved-over"))["leader.replication.throttled.replicas"]
-    assert (config.value, config.config_source, config.config_type) == ("*", DYNAMIC_TOPIC, 0)
+    wire.create_topic("moved-over", leader_replication_throttled_replicas="*", message_downconversion_enable="true")
+    configs = describe(kafka, topic("moved-over"))
+    config = configs["leader.replication.throttled.replicas"]
+    assert (config.value, config.config_source, config.config_type) == ("*", DYNAMIC_TOPIC, LIST)
+    assert config.documentation.startswith("Has no effect in Barnabas. In Apache Kafka: A list of replicas")
+    older = configs["message.downconversion.enable"]
+    assert (older.value, older.config_source, older.config_type) == ("true", DYNAMIC_TOPIC, 0)
+
+
+def test_an_unserved_property_of_a_topic_has_its_default_from_the_broker(kafka: KafkaWire, wire: WireClient) -> None:
+    wire.create_topic("tiered")
+    assert alter(kafka, ALL_BROKERS, OP_SET, "log.local.retention.ms", "700")[0] == ErrorCode.NONE
+    try:
+        config = describe(kafka, topic("tiered"))["local.retention.ms"]
+        assert (config.value, config.config_source) == ("700", DYNAMIC_DEFAULT)
+        assert [(each.name, each.value, each.source) for each in config.synonyms] == [
+            ("log.local.retention.ms", "700", DYNAMIC_DEFAULT),
+            ("log.local.retention.ms", "-2", DEFAULT),
+        ]
+        assert describe(kafka, ALL_BROKERS)["log.local.retention.ms"].value == "700"
+    finally:
+        alter(kafka, ALL_BROKERS, OP_DELETE, "log.local.retention.ms")
+
+
+def test_an_unserved_property_of_a_topic_with_a_value_of_another_type_is_refused(
+    kafka: KafkaWire, wire: WireClient
+) -> None:
+    wire.create_topic("mistyped")
+    code, message = alter(kafka, topic("mistyped"), OP_SET, "unclean.leader.election.enable", "perhaps")
+    assert code == ErrorCode.INVALID_CONFIG
+    assert message is not None
+    assert "unclean.leader.election.enable=perhaps in the topic's config: not a boolean" in message
+
+
+def test_unserved_secrets_and_properties_of_unknown_type_are_described_without_their_values(tmp_path: Path) -> None:
+    settings = {
+        "sasl.oauthbearer.client.credentials.client.secret": "hidden",
+        "rsm.config.password": "hidden",
+        "num.io.threads": "3",
+        "listener.name.plaintext.ssl.provider": "theirs",
+    }
+    with (
+        start_daemon(tmp_path, *[f"{name}={value}" for name, value in settings.items()]) as daemon,
+        KafkaWire(daemon.host, daemon.port) as kafka,
+    ):
+        configs = describe(kafka, THIS_BROKER)
+    found = {name: (configs[name].value, configs[name].is_sensitive, configs[name].config_source) for name in settings}
+    assert found == {
+        "sasl.oauthbearer.client.credentials.client.secret": (None, True, STATIC),
+        "rsm.config.password": (None, True, STATIC),
+        "num.io.threads": ("3", False, STATIC),
+        "listener.name.plaintext.ssl.provider": ("theirs", False, STATIC),
+    }
+    assert [(each.value, each.source) for each in configs["num.io.threads"].synonyms] == [("3", STATIC), ("8", DEFAULT)]
+    assert not configs["num.io.threads"].read_only
+    assert configs["broker.rack"].read_only
+    assert "hidden" not in repr(configs)
 
 
 @pytest.mark.parametrize("clean", [True, False])
@@ -262,3 +325,65 @@ def test_configs_of_a_topic_that_cannot_be_and_of_one_that_is_not_have_kafkas_co
         (described,) = kafka.call("describe_configs", 4, resources=(resource,)).results
         assert described.error_code == code
         assert alter(kafka, topic(name), OP_SET, "retention.ms", "5")[0] == code
+
+
+def test_the_level_of_a_logger_is_set_described_and_unset(kafka: KafkaWire, daemon: Daemon) -> None:
+    name = "barnabas.broker.loggers"
+    before = describe(kafka, LOGGERS)
+    assert (before["root"].value, before["root"].config_source, before["root"].read_only) == ("INFO", 6, False)
+    assert alter(kafka, LOGGERS, OP_SET, name, "FATAL", validate_only=True) == (ErrorCode.NONE, None)
+    assert describe(kafka, LOGGERS)[name].value == before[name].value
+
+    assert alter(kafka, LOGGERS, OP_SET, name, "TRACE") == (ErrorCode.NONE, None)
+    assert describe(kafka, LOGGERS, name).keys() == {name}
+    assert describe(kafka, LOGGERS)[name].value == "TRACE"
+    assert f"updated the log level of {name} to TRACE" in daemon.log
+
+    assert alter(kafka, LOGGERS, OP_DELETE, name) == (ErrorCode.NONE, None)
+    assert describe(kafka, LOGGERS)[name].value == before[name].value
+
+
+def test_operations_that_loggers_do_not_have_are_refused_with_kafkas_codes(kafka: KafkaWire) -> None:
+    assert alter(kafka, LOGGERS, OP_DELETE, "root")[0] == ErrorCode.INVALID_REQUEST
+    code, message = alter(kafka, LOGGERS, OP_APPEND, "root", "INFO")
+    assert (code, message) == (
+        ErrorCode.INVALID_REQUEST,
+        "APPEND operation is not allowed for the BROKER_LOGGER resource",
+    )
+    assert replace(kafka, LOGGERS, root="INFO") == ErrorCode.INVALID_REQUEST
+
+
+def test_a_subscription_of_client_metrics_is_set_described_listed_and_removed(kafka: KafkaWire) -> None:
+    subscription = Scope(CLIENT_METRICS_RESOURCE, "producers")
+    assert alter(kafka, subscription, OP_SET, "metrics", "org.apache.kafka.producer")[0] == ErrorCode.NONE
+    assert alter(kafka, subscription, OP_APPEND, "metrics", "org.apache.kafka.consumer")[0] == ErrorCode.NONE
+
+    configs = describe(kafka, subscription)
+    assert (configs["metrics"].value, configs["metrics"].config_source) == (
+        "org.apache.kafka.producer,org.apache.kafka.consumer",
+        7,
+    )
+    assert [(each.name, each.source) for each in configs["metrics"].synonyms] == [("metrics", 7)]
+    assert (configs["interval.ms"].value, configs["interval.ms"].config_source) == ("300000", DEFAULT)
+    listed = kafka.call("list_config_resources", 1, resource_types=(16,))
+    assert [each.resource_name for each in listed.config_resources] == ["producers"]
+
+    assert alter(kafka, subscription, OP_DELETE, "metrics")[0] == ErrorCode.NONE
+    assert kafka.call("list_config_resources", 1, resource_types=(16,)).config_resources == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "code"),
+    [
+        ("push.interval", "5", ErrorCode.INVALID_REQUEST),
+        ("interval.ms", "99", ErrorCode.INVALID_REQUEST),
+        ("interval.ms", "often", ErrorCode.INVALID_CONFIG),
+        ("match", "client_id", ErrorCode.INVALID_CONFIG),
+        ("match", "user=.*", ErrorCode.INVALID_CONFIG),
+        ("match", "client_id=(", ErrorCode.INVALID_CONFIG),
+    ],
+)
+def test_a_wrong_subscription_of_client_metrics_is_refused_with_kafkas_code(
+    kafka: KafkaWire, name: str, value: str, code: ErrorCode
+) -> None:
+    assert alter(kafka, Scope(CLIENT_METRICS_RESOURCE, "wrong"), OP_SET, name, value)[0] == code

@@ -123,14 +123,42 @@ def test_producers_are_told_with_epoch_sequence_and_time(kafka: KafkaWire, wire:
     assert nameless.partitions[0].error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
-def test_resources_with_configs_are_the_broker_and_the_topics(kafka: KafkaWire, wire: WireClient) -> None:
+def test_resources_with_configs_are_the_broker_its_loggers_and_the_topics(kafka: KafkaWire, wire: WireClient) -> None:
     wire.create_topic("listed")
     answer = kafka.call("list_config_resources", 1, resource_types=())
     rows = {(each.resource_type, each.resource_name) for each in answer.config_resources}
-    assert {(4, "1"), (2, "listed")} <= rows
-    assert {kind for kind, _ in rows} == {2, 4}
+    assert {(4, "1"), (8, "1"), (2, "listed")} <= rows
+    assert {kind for kind, _ in rows} == {2, 4, 8}
     assert kafka.call("list_config_resources", 0).config_resources == ()
     assert kafka.call("list_config_resources", 1, resource_types=(99,)).error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
+def test_a_partition_stays_where_it_is_and_goes_nowhere_else(kafka: KafkaWire, wire: WireClient) -> None:
+    wire.create_topic("stays", 4)
+    kinds = schema("alter_partition_reassignments", 0, "request")
+
+    def partitions(**replicas: tuple[int, ...] | None) -> Any:
+        return tuple(
+            kinds.ReassignablePartition(partition_index=int(number[1:]), replicas=each)
+            for number, each in replicas.items()
+        )
+
+    topics = (
+        kinds.ReassignableTopic(name="stays", partitions=partitions(p0=(1,), p1=(2,), p2=(), p3=None, p4=(1,))),
+        kinds.ReassignableTopic(name="nowhere", partitions=partitions(p0=(1,))),
+    )
+    answer = kafka.call("alter_partition_reassignments", 0, timeout=timedelta(seconds=5), topics=topics)
+    assert answer.error_code == ErrorCode.NONE
+    assert [(each.partition_index, each.error_code) for each in answer.responses[0].partitions] == [
+        (0, ErrorCode.NONE),
+        (1, ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (2, ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (3, ErrorCode.NO_REASSIGNMENT_IN_PROGRESS),
+        (4, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    ]
+    assert "includes broker 2, but no such broker" in answer.responses[0].partitions[1].error_message
+    (unknown,) = answer.responses[1].partitions
+    assert (unknown.error_code, unknown.error_message) == (3, "Unable to find a topic named nowhere.")
 
 
 def elect(kafka: KafkaWire, version: int, topics: dict[str, tuple[int, ...]] | None, election_type: int = 0) -> Any:

@@ -19,6 +19,7 @@ from tests.support.wire import new_host
 TABLE = [
     (int(api.key), api.lowest if api.advertised_from is None else api.advertised_from, api.highest)
     for api in KAFKA_APIS
+    if api.key not in (ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY)  # with client.metrics.enable only
 ]
 
 
@@ -50,6 +51,8 @@ def test_api_versions_says_which_features_are_finalized(kafka: KafkaWire) -> Non
     assert [(each.name, each.min_version_level, each.max_version_level) for each in answer.finalized_features] == [
         ("group.version", 1, 1),
         ("metadata.version", 19, 19),
+        ("share.version", 1, 1),
+        ("streams.version", 1, 1),
         ("transaction.version", 2, 2),
     ]
     assert answer.finalized_features_epoch >= 0

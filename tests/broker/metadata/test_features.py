@@ -22,15 +22,19 @@ from barnabas.protocol.messages.cluster.update_features import (
 from barnabas.protocol.metadata.levels import (
     METADATA_VERSION,
     NEWEST_KNOWN_LEVEL,
+    NEWEST_SHARE_VERSION,
+    NEWEST_STREAMS_VERSION,
     NEWEST_TRANSACTION_VERSION,
     OLDEST_KNOWN_LEVEL,
+    SHARE_VERSION,
+    STREAMS_VERSION,
     TRANSACTION_VERSION,
 )
 from barnabas.protocol.metadata.records import FeatureLevelRecord
 from tests.support.storage.metadata_store import opened
 
 DEFAULT = ",".join(BROKER_PROPERTIES["initial.features"].default)  # type: ignore[arg-type]
-LEVELS = {METADATA_VERSION: 19, TRANSACTION_VERSION: 2, "share.version": 1}
+LEVELS = {METADATA_VERSION: 19, TRANSACTION_VERSION: 2, SHARE_VERSION: 1, STREAMS_VERSION: 1}
 
 
 def updated(*updates: FeatureUpdate, kraft_version: int = 0) -> dict[str, int]:
@@ -44,11 +48,16 @@ def updated(*updates: FeatureUpdate, kraft_version: int = 0) -> dict[str, int]:
 
 def test_a_new_directory_begins_at_the_initial_features(tmp_path: Path) -> None:
     with opened(tmp_path, initial_features=DEFAULT) as store:
-        assert store.store.image.features == {METADATA_VERSION: 19, TRANSACTION_VERSION: 2}
-    levels = [FeatureLevelRecord(METADATA_VERSION, 19), FeatureLevelRecord(TRANSACTION_VERSION, 2)]
+        assert store.store.image.features == LEVELS
+    levels = [
+        FeatureLevelRecord(METADATA_VERSION, 19),
+        FeatureLevelRecord(SHARE_VERSION, 1),
+        FeatureLevelRecord(STREAMS_VERSION, 1),
+        FeatureLevelRecord(TRANSACTION_VERSION, 2),
+    ]
     assert read_bootstrap_records(tmp_path) == levels
     report = examine([tmp_path])
-    assert [each for each in KAFKA_VERSIONS if not report.stopping(kafka(each))] == ["4.0", "4.1", "4.2", "4.3"]
+    assert [each for each in KAFKA_VERSIONS if not report.stopping(kafka(each))] == ["4.2", "4.3"]
 
 
 def test_an_existing_directory_keeps_its_features(tmp_path: Path) -> None:
@@ -80,9 +89,11 @@ def test_a_raised_metadata_version_is_kept_and_later_records_follow_it(tmp_path:
 def test_initial_features_may_set_what_the_metadata_log_can_hold() -> None:
     assert {name: (lowest, highest) for name, lowest, highest in INITIAL_FEATURES} == {
         TRANSACTION_VERSION: (0, NEWEST_TRANSACTION_VERSION),
+        SHARE_VERSION: (0, NEWEST_SHARE_VERSION),
+        STREAMS_VERSION: (0, NEWEST_STREAMS_VERSION),
         METADATA_VERSION: (OLDEST_KNOWN_LEVEL, NEWEST_KNOWN_LEVEL),
     }
-    assert BrokerConfig.of().initial_features == {TRANSACTION_VERSION: 2}
+    assert BrokerConfig.of().initial_features == {TRANSACTION_VERSION: 2, SHARE_VERSION: 1, STREAMS_VERSION: 1}
 
 
 @pytest.mark.parametrize(
@@ -91,9 +102,12 @@ def test_initial_features_may_set_what_the_metadata_log_can_hold() -> None:
         (FeatureUpdate(TRANSACTION_VERSION, 0, SAFE_DOWNGRADE), {TRANSACTION_VERSION: 0}),
         (FeatureUpdate(TRANSACTION_VERSION, 1, UNSAFE_DOWNGRADE), {TRANSACTION_VERSION: 1}),
         (FeatureUpdate(TRANSACTION_VERSION, 2), {}),
+        (FeatureUpdate(STREAMS_VERSION, 0, SAFE_DOWNGRADE), {STREAMS_VERSION: 0}),
+        (FeatureUpdate(STREAMS_VERSION, 1), {}),
         (FeatureUpdate(METADATA_VERSION, 30), {METADATA_VERSION: 30}),
         (FeatureUpdate(METADATA_VERSION, 18, SAFE_DOWNGRADE), {METADATA_VERSION: 18}),
-        (FeatureUpdate("share.version", 0, SAFE_DOWNGRADE), {"share.version": 0}),
+        (FeatureUpdate(SHARE_VERSION, 0, SAFE_DOWNGRADE), {SHARE_VERSION: 0}),
+        (FeatureUpdate(SHARE_VERSION, 1), {}),
         (FeatureUpdate("group.version", 1), {}),
         (FeatureUpdate("kraft.version", 0, SAFE_DOWNGRADE), {}),
     ],
@@ -113,6 +127,10 @@ def test_of_several_updates_of_one_feature_the_last_counts() -> None:
         (
             FeatureUpdate(TRANSACTION_VERSION, 3),
             "Invalid update version 3 for feature transaction.version. Local controller 1 only supports versions 0-2",
+        ),
+        (
+            FeatureUpdate(SHARE_VERSION, 2),
+            "Invalid update version 2 for feature share.version. Local controller 1 only supports versions 0-1",
         ),
         (
             FeatureUpdate(TRANSACTION_VERSION, -1, SAFE_DOWNGRADE),
@@ -147,8 +165,8 @@ def test_of_several_updates_of_one_feature_the_last_counts() -> None:
             "version.",
         ),
         (
-            FeatureUpdate("streams.version", 1),
-            "Invalid update version 1 for feature streams.version. Local controller 1 does not support this feature.",
+            FeatureUpdate(STREAMS_VERSION, 2),
+            "Invalid update version 2 for feature streams.version. Local controller 1 only supports versions 0-1",
         ),
         (
             FeatureUpdate("what.version", 0, SAFE_DOWNGRADE),

@@ -10,7 +10,12 @@ import pytest
 from barnabas.broker.metadata.directories.adoption import PartitionDirectories, adoption_records
 from barnabas.broker.metadata.directories.contents import list_log_directory
 from barnabas.broker.metadata.directories.examine import partitions_by_topic
-from barnabas.broker.metadata.directories.leadership import ensure_single_node, leadership_records
+from barnabas.broker.metadata.directories.leadership import (
+    MAX_EPOCH,
+    TAKEOVER_EPOCHS,
+    ensure_single_node,
+    leadership_records,
+)
 from barnabas.broker.metadata.errors import MetadataError, UnsupportedMetadataError
 from barnabas.broker.metadata.image import MetadataImage
 from barnabas.broker.metadata.image_builder import ImageBuilder
@@ -91,6 +96,24 @@ def test_partitions_without_our_lead_get_it_with_the_next_epoch(
     assert (after.leader, after.isr, after.leader_epoch) == (1, (1,), epoch_after)
     assert not after.eligible_leaders
     assert not after.last_known_eligible
+
+
+@pytest.mark.parametrize(
+    ("epoch", "epoch_after"), [(4, 4 + TAKEOVER_EPOCHS), (MAX_EPOCH - 1, MAX_EPOCH), (MAX_EPOCH, MAX_EPOCH)]
+)
+def test_a_takeover_begins_an_epoch_that_the_replaced_broker_does_not_reach_by_its_starts(
+    image_of: ImageOf, epoch: int, epoch_after: int
+) -> None:
+    before = LEFT_WITH_ELR._replace(leader_epoch=epoch)
+    image = image_of([TopicRecord("a", ID), PartitionRecord(0, ID, before)])
+    builder = ImageBuilder(image)
+    for record in leadership_records(image, 1, raise_epochs=True, takes_over=True):
+        builder.apply(record)
+    after = builder.build().partition("a", 0)
+    assert after is not None
+    assert (after.leader, after.isr, after.leader_epoch) == (1, (1,), epoch_after)
+    assert after.partition_epoch == before.partition_epoch + 1
+    assert not after.eligible_leaders
 
 
 def test_a_directory_of_a_cluster_of_several_brokers_is_refused(image_of: ImageOf) -> None:

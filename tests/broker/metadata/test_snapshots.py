@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from barnabas.broker.metadata.errors import MetadataError
 from barnabas.broker.metadata.image import MetadataImage
 from barnabas.broker.metadata.image_builder import ImageBuilder
+from barnabas.broker.metadata.log import snapshotter
 from barnabas.broker.metadata.log.batches import decode_batches
 from barnabas.broker.metadata.log.log_replay import replay_metadata_directory
-from barnabas.broker.metadata.log.snapshot_file import RaftState, encode_snapshot, snapshot_records
+from barnabas.broker.metadata.log.snapshot_file import RaftState, encode_snapshot, snapshot_records, write_snapshot
 from barnabas.broker.metadata.log.snapshots import SnapshotId, list_snapshots
+from barnabas.broker.metadata.log.snapshotter import Snapshotter
 from barnabas.broker.metadata.log.trimming import KeptSnapshot, snapshots_to_drop
 from barnabas.broker.metadata.topics import plan_delete_topics
 from barnabas.protocol.messages.topics.topics import NewTopic
@@ -257,6 +260,41 @@ def test_a_snapshot_that_cannot_be_written_is_tried_again(bench: Bench, monkeypa
     assert len(bench.names(".checkpoint")) == 2
     store.close()
     assert bench.replay() == store.store.image
+
+
+def test_a_change_that_is_appended_while_a_snapshot_is_written_is_in_the_next_one(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, changed = write_snapshot, Snapshotter._changed
+    late: list[tuple[Snapshotter, MetadataImage, MetadataImage]] = []
+    writes = 0
+
+    def write_beside_a_change(*args: Any, **kwargs: Any) -> Path:
+        nonlocal writes
+        writes += 1
+        path = write(*args, **kwargs)
+        if writes == 2:  # the first one is written at opening
+            store.create(NewTopic("beside", 1))
+        return path
+
+    def told(follower: Snapshotter, before: MetadataImage, after: MetadataImage) -> None:
+        if "beside" in after.topics and "beside" not in before.topics:
+            late.append((follower, before, after))  # the writer's thread appends, and tells it a moment later
+        else:
+            changed(follower, before, after)
+
+    monkeypatch.setattr(snapshotter, "write_snapshot", write_beside_a_change)
+    monkeypatch.setattr(Snapshotter, "_changed", told)
+    store = bench.open(**{"metadata.log.max.record.bytes.between.snapshots": "1"})
+    bench.scheduler.run_due()
+    store.create(NewTopic("first", 1))
+    bench.scheduler.run_due()
+    assert (writes, len(late)) == (2, 1)
+    changed(*late[0])
+    bench.scheduler.run_due()
+    image = store.store.image
+    store.close()
+    assert bench.names(".checkpoint")[-1] == f"{image.end_offset:020d}-0000000001.checkpoint"
 
 
 def test_the_next_snapshot_removes_the_part_file_of_a_crash(bench: Bench) -> None:

@@ -100,6 +100,27 @@ def test_the_free_space_of_a_directory_is_that_of_its_file_system(tmp_path: Path
         assert metric(daemon, f"barnabas_log_dir_full_in_seconds{labels}") is None
 
 
+def test_a_log_that_the_cleaner_gave_up_overtakes_no_group(tmp_path: Path) -> None:
+    settings = [f"log.dirs={tmp_path}", "log.cleanup.policy=compact,delete", "log.retention.ms=3600000"]
+    manager = LogManager(load(config_file=None, environ={}, overrides=settings))
+    manager.open_directories()
+    manager.load_logs(lambda _: manager.config.log_config)
+    state = BrokerState()
+    state.log_manager = manager
+    state.committed_offsets = CommittedOffsets()
+    partition = TopicPartition("orders", 0)
+    log = manager.get_or_create(partition, bytes(15) + b"\1")
+    append(log, batch((time.time_ns() // 1_000_000, b"key", b"x")))
+    state.committed_offsets.put(OffsetCommitKey("readers", "orders", 0), OffsetCommitValue(0, -1, ""))
+    try:
+        assert len(next(iter(GroupRetentionCollector(state).collect())).samples) == 1
+        assert manager.cleaner is not None
+        manager.cleaner.uncleanable.mark(log.log_dir, partition, "a batch is torn")
+        assert not next(iter(GroupRetentionCollector(state).collect())).samples
+    finally:
+        manager.shutdown()
+
+
 def test_a_scrape_looks_at_a_bounded_number_of_partitions(tmp_path: Path) -> None:
     manager = LogManager(load(config_file=None, environ={}, overrides=[f"log.dirs={tmp_path}"]))
     manager.open_directories()

@@ -16,8 +16,8 @@ class Statuses:
 
     def statuses(self) -> Mapping[str, MirrorStatus]:
         partitions = (
-            PartitionStatus("orders", 0, COPYING, 5, 8, 3, 0.5, bytes_copied=100),
-            PartitionStatus("orders", 1, CAUGHT_UP, 8, 8, 0, 0.0, bytes_copied=11),
+            PartitionStatus("orders", 0, COPYING, 5, 8, 3, 0.5, bytes_copied=100, lag_bytes=60),
+            PartitionStatus("orders", 1, CAUGHT_UP, 8, 8, 0, 0.0, bytes_copied=11, lag_bytes=0),
             PartitionStatus("bills", 0, FAILED, 0, errors=4, error="no right to READ"),
         )
         return {
@@ -47,6 +47,8 @@ def test_every_partition_whose_lag_is_known_has_one_and_topics_have_sums() -> No
         ("barnabas_mirror_partitions", "east", "failed"): 1,
         ("barnabas_mirror_lag_records", "east", "orders", "0"): 3,
         ("barnabas_mirror_lag_records", "east", "orders", "1"): 0,
+        ("barnabas_mirror_lag_bytes", "east", "orders", "0"): 60,
+        ("barnabas_mirror_lag_bytes", "east", "orders", "1"): 0,
         ("barnabas_mirror_lag_seconds", "east", "orders", "0"): 0.5,
         ("barnabas_mirror_lag_seconds", "east", "orders", "1"): 0,
         ("barnabas_mirror_bytes_copied_total", "east", "orders"): 111,

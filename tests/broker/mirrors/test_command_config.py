@@ -1,19 +1,23 @@
-"""The file of client properties of a mirror: which files are read, and where its secrets do not appear."""
+"""The client properties of a mirror: which files are read, where secrets do not appear, a source with TLS and SCRAM."""
 
 from __future__ import annotations
 
 import logging
 import os
 import urllib.request
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from barnabas.broker.mirrors.client_config import client_config
+from barnabas.clients.config import ProducerConfig
 from barnabas.clients.errors import ClientConfigError
+from barnabas.clients.producer.producer import Producer
+from barnabas.clients.testing import secure_broker
 from barnabas.protocol.mirrors.definition import MirrorDefinition
 from tests.support.daemon import start_daemon
-from tests.support.mirrors.copies import MIRROR, admin_of, until
+from tests.support.mirrors.copies import MIRROR, admin_of, has_copied, segments, until
 
 SECRET = "canary-0451"
 PLAIN = "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
@@ -98,3 +102,35 @@ async def test_a_refused_login_at_the_source_shows_no_secret_anywhere(tmp_path: 
         assert copy.stop() == 0
         shown += [file.read_bytes().decode("latin-1") for file in copy.directory.rglob("*") if file.is_file()]
         assert not [text for text in shown if SECRET in text]
+
+
+async def test_a_source_with_tls_and_scram_is_copied_and_another_authority_is_refused(tmp_path: Path) -> None:
+    with (
+        secure_broker(directory=tmp_path / "source") as source,
+        secure_broker(directory=tmp_path / "other") as other,
+        start_daemon(tmp_path / "copy") as copy,
+    ):
+        source.create_topic("t")
+        config = ProducerConfig(bootstrap=source.bootstrap, security=source.security)
+        async with Producer(config) as producer:
+            for _ in range(20):
+                await producer.send_and_wait("t", b"value")
+        properties = source.add_user("mirror", SECRET)
+        authority = other.client_properties["ssl.truststore.certificates"]
+        path = tmp_path / "source.properties"
+        path.touch(mode=0o600)
+        _write_properties(path, {**properties, "ssl.truststore.certificates": authority})
+        async with admin_of(copy) as admin:
+            await admin.mirrors.create(MIRROR, bootstrap=[source.bootstrap], topics=["t"], command_config=str(path))
+            found = await until(copy, lambda each: each.error is not None)
+            assert "certificate" in str(found.error)
+            _write_properties(path, properties)
+            await admin.mirrors.pause(MIRROR)
+            await admin.mirrors.resume(MIRROR)
+            await until(copy, has_copied(20))
+            assert segments(copy.data_directory, "t") == segments(source.data_directory, "t")
+
+
+def _write_properties(path: Path, properties: Mapping[str, str]) -> None:
+    escaped = {name: value.replace("\\", "\\\\").replace("\n", "\\n") for name, value in properties.items()}
+    path.write_text("".join(f"{name}={value}\n" for name, value in escaped.items()))

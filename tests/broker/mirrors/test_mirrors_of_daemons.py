@@ -190,6 +190,14 @@ async def test_a_source_that_cannot_be_reached_is_an_error_of_the_mirror(source:
     assert found.error is None
 
 
+async def test_a_cluster_does_not_mirror_itself(copy: Daemon) -> None:
+    copy.create_topic("t1", partitions=1)
+    await create(copy, copy)
+    found = await until(copy, lambda found: found.error is not None)
+    assert "the source is this cluster itself, or was copied from its directories" in str(found.error)
+    assert (found.partitions, found.problems) == ([], [])
+
+
 async def test_committed_offsets_of_groups_are_followed_and_the_lag_is_a_metric(source: Daemon, copy: Daemon) -> None:
     source.create_topic("t", partitions=1)
     await produce(source, "t", range(10), 1)

@@ -201,17 +201,38 @@ def _resident_bytes(pid: int) -> int:
     return pages * resource.getpagesize()
 
 
-def test_half_received_requests_of_many_peers_leave_a_daemon_below_the_bound(tmp_path: Path) -> None:
+def _ask_versions(client: socket.socket, number: int) -> None:
+    """Send ApiVersions, version 0, and read its answer."""
+    client.sendall(struct.pack(">ihhih", 10, 18, 0, number, -1))
+    (size,) = struct.unpack(">i", _read_exactly(client, 4))
+    assert struct.unpack(">i", _read_exactly(client, size)[:4]) == (number,)
+
+
+def _read_exactly(client: socket.socket, size: int) -> bytes:
+    data = b""
+    while len(data) < size:
+        part = client.recv(size - len(data))
+        assert part, "the broker closed the connection"
+        data += part
+    return data
+
+
+def test_half_received_requests_leave_a_daemon_below_the_bound_and_others_served(tmp_path: Path) -> None:
+    """Twelve peers send 20 of 30 MiB, four send a byte at a time, and a modest client asks all the while."""
     settings = [f"queued.max.request.bytes={32 * MIB}", f"socket.request.max.bytes={32 * MIB}"]
     with start_daemon(tmp_path, *settings) as daemon:
         before = _resident_bytes(daemon.pid)
-        peers = [socket.create_connection((daemon.host, daemon.port)) for _ in range(12)]
+        address = (daemon.host, daemon.port)
+        modest = socket.create_connection(address, timeout=20)
+        peers = [socket.create_connection(address) for _ in range(12)]
+        tricklers = [socket.create_connection(address) for _ in range(4)]
         try:
             chunk = bytes(MIB)
-            for peer in peers:
+            for peer in (*peers, *tricklers):
                 peer.setblocking(False)
                 peer.send(struct.pack(">i", 30 * MIB))
             sent = dict.fromkeys(peers, 0)
+            served = 0
             deadline = time.monotonic() + 3
             while time.monotonic() < deadline and min(sent.values()) < 20 * MIB:
                 for peer in peers:
@@ -220,11 +241,22 @@ def test_half_received_requests_of_many_peers_leave_a_daemon_below_the_bound(tmp
                             sent[peer] += peer.send(chunk)
                         except BlockingIOError:
                             pass
+                for trickler in tricklers:
+                    trickler.send(b"x")
+                _ask_versions(modest, served)
+                served += 1
             grown = _resident_bytes(daemon.pid) - before
             assert grown < (32 + 32 + 16) * MIB, "without the bound: 240 MiB"
+            assert served > 0
         finally:
-            for peer in peers:
+            for peer in (*peers, *tricklers):
                 peer.close()
+        _ask_versions(modest, served)
+        deadline = time.monotonic() + 20
+        while (left := _resident_bytes(daemon.pid) - before) > 12 * MIB and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert left < 12 * MIB, "what the peers took is given back"
+        modest.close()
 
 
 def test_a_daemon_returns_the_memory_of_a_peer_that_disconnects(tmp_path: Path) -> None:

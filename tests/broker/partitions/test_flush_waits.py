@@ -42,8 +42,9 @@ class _Log:
 
 
 def _partition(number: int, *, is_retired: bool = False, durable_offset: int = 0) -> Partition:
+    """A partition that is frozen since its records were appended."""
     log = _Log(number, durable_offset)
-    return cast("Partition", SimpleNamespace(log=log, writable_log=log, is_retired=is_retired))
+    return cast("Partition", SimpleNamespace(log=log, writable_log=None, is_retired=is_retired))
 
 
 async def test_an_answer_waits_for_all_of_its_partitions_and_a_failed_one_is_told_apart() -> None:

@@ -35,6 +35,17 @@ def test_flush_messages_1_answers_after_a_sync(daemon: Daemon, wire: WireClient,
     assert metric(daemon, "barnabas_flush_duration_seconds_count") == before + 1
 
 
+def test_flush_acks_all_answers_acks_all_after_a_sync_and_acks_1_at_once(
+    daemon: Daemon, wire: WireClient, batch: Batch
+) -> None:
+    wire.create_topic("chosen", flush_acks_all="true")
+    before = metric(daemon, "barnabas_flush_duration_seconds_count")
+    wire.call(ApiKey.PRODUCE, produce_request("chosen", batch(), acks=1))
+    assert metric(daemon, "barnabas_flush_duration_seconds_count") == before
+    assert wire.call(ApiKey.PRODUCE, produce_request("chosen", batch(), acks=-1)).topics[0].partitions[0].error == 0
+    assert metric(daemon, "barnabas_flush_duration_seconds_count") == before + 1
+
+
 def test_flush_messages_1_syncs_what_came_with_acks_0_too(daemon: Daemon, wire: WireClient, batch: Batch) -> None:
     wire.create_topic("unasked", flush_messages="1")
     before = metric(daemon, "barnabas_flush_requests_total")

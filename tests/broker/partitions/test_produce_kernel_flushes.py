@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import cast
@@ -15,6 +16,7 @@ from barnabas.broker.partitions.partition import Partition
 from tests.support.kafka.produce_broker import IDS, PARTITIONS, Broker
 from tests.support.kafka.produce_traffic import ProduceTraffic, Sent, SentTopic
 from tests.support.manual_loop import ManualLoop
+from tests.support.piped_connection import Harness
 from tests.support.storage.records import plain
 
 pytest.importorskip("barnabas.broker.handlers.data.kernels._produce")
@@ -47,9 +49,9 @@ def test_random_flushed_requests_have_the_same_results(brokers: tuple[Broker, Br
     requests = iter([sent for sent in ProduceTraffic(seed, [*IDS, "d"], PARTITIONS).requests(400) if is_usable(sent)])
     while burst := list(islice(requests, chance.choice([1, 2, 5]))):
         if chance.random() < 0.1:
-            messages = chance.choice([1, 1, 4, 1 << 62])
+            messages, acks_all = chance.choice([(1, False), (4, False), (4, True), (1 << 62, True), (1 << 62, False)])
             for broker in brokers:
-                broker.flush_each(messages)
+                broker.flush_each(messages, acks_all=acks_all)
         assert compiled.answers(burst) == python.answers(burst)
         while python.flushes.waiting:
             order = chance.randrange(1 << 30)
@@ -77,6 +79,31 @@ def test_a_response_waits_for_its_last_flush_and_leaves_nothing_to_the_dispatche
     assert broker.answers([])
     assert len(broker.flushes.waiting) == 2
     assert sum(broker.probes.api("produce").counts) == 3
+
+
+@pytest.mark.parametrize("acks", [0, 1, -1])
+def test_flush_acks_all_lets_only_acks_all_wait_and_needs_no_dispatcher(
+    brokers: tuple[Broker, Broker], acks: int
+) -> None:
+    broker = brokers[0]
+    broker.answers([request(0)] * 2)
+    broker.flush_each(1 << 62, acks_all=True)
+    broker.forbid_dispatcher()
+    answered = broker.answers([replace(request(0), acks=acks)])
+    assert len(broker.flushes.waiting) == (acks == -1)
+    assert bool(answered) == (acks == 1)
+
+
+def test_a_repeated_batch_waits_for_the_sync_that_its_first_answer_waits_for(brokers: tuple[Broker, Broker]) -> None:
+    for broker in brokers:
+        broker.flush_each(1 << 62, acks_all=True)
+        batch = bytes(plain(1, producer_id=4, producer_epoch=0, base_sequence=0))
+        sent = Sent(9, 7, "one", [SentTopic("a", [(0, batch)])], -1)
+        assert broker.answers([sent]) == b""
+        broker.harness.connection.connection_lost(None)
+        broker.harness = Harness(broker.harness.connection._registry.dispatcher.serve)
+        assert broker.answers([sent]) == b""
+        assert [offset for _, offset, _ in broker.flushes.waiting] == [1, 1]
 
 
 def test_a_client_that_disconnects_before_the_flush_is_not_answered(brokers: tuple[Broker, Broker]) -> None:

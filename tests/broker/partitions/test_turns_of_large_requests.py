@@ -275,7 +275,7 @@ def test_the_permissions_of_a_change_of_many_configs_are_checked_in_turns(monkey
     results = []
     for seconds in (1_000.0, 0.0):
         monkeypatch.setattr(turns_module, "TURN_SECONDS", seconds)
-        results.append(asyncio.run(turns_of(IncrementalAlterConfigsHandler(changes, PROBE)(SESSION, request))))
+        results.append(asyncio.run(turns_of(IncrementalAlterConfigsHandler(changes, 1, PROBE)(SESSION, request))))
     (whole, few), (answer, many) = results
     assert answer == whole
     assert (few < len(NAMES), many >= 2 * len(NAMES)) == (True, True)
@@ -286,7 +286,7 @@ def topics_to_commit() -> list[OffsetCommitTopic]:
 
 
 def ask_delete_groups(offsets: Any) -> Any:
-    return DeleteGroupsHandler(offsets, PROBE)(SESSION, DeleteGroupsRequest(NAMES))
+    return DeleteGroupsHandler(offsets.delete_group, PROBE)(SESSION, DeleteGroupsRequest(NAMES))
 
 
 def ask_offset_commit(offsets: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ from tests.support.authorization.describe_world import JAAS, call, log_in, prepa
 from tests.support.daemon import Daemon, start_daemon
 from tests.support.eventually import eventually
 from tests.support.kafka.kafka_wire import KafkaWire
+from tests.support.mirrors.copies import MIRROR, admin_of, has_copied, until
 from tests.support.standby import Standby
 from tests.support.storage.records import plain
 from tests.support.wire import WireClient
@@ -236,3 +238,28 @@ def test_users_acls_quotas_tokens_offsets_and_transactions_follow_and_rights_are
                 time.sleep(0.05)  # the coordinators may be loading
             assert after == before
         assert active.stop() == 0
+
+
+async def test_a_planned_switch_stops_the_mirrors_of_the_active_broker_and_the_next_one_goes_on(
+    tmp_path: Path, active: Daemon
+) -> None:
+    """What a mirror appends after the ends were told would be missing at the standby, or never equal there."""
+    with start_daemon(tmp_path / "source") as source, Standby(tmp_path / "standby", active.bootstrap) as standby:
+        source.create_topic("t", partitions=1)
+        async with admin_of(active) as admin:
+            await admin.mirrors.create(MIRROR, bootstrap=[source.bootstrap], topics=["t"])
+        await produce(source, "t", 0, 3)
+        await until(active, has_copied(3))
+        with WireClient(active.host, active.port) as wire:
+            frozen = wire.call(ApiKey.STANDBY, StandbyRequest(StandbyAction.FREEZE, max_wait_ms=60_000, number=1))
+            assert [tuple(each) for each in frozen.ends if each.topic == "t"] == [("t", 0, 3)]
+            await produce(source, "t", 0, 4)
+            found = await until(active, lambda _: True)
+            assert [(each.state, each.offset) for each in found.partitions] == [("waiting", 3)]
+            wire.call(ApiKey.STANDBY, StandbyRequest(StandbyAction.UNFREEZE))
+        await until(active, has_copied(7))
+        standby.until()
+        await asyncio.to_thread(standby.promote, planned=True)
+        await produce(source, "t", 0, 2)
+        await until(standby, has_copied(9))
+    assert active.stop() == 0

@@ -7,9 +7,14 @@ from typing import Any
 
 import pytest
 
+from barnabas.broker.mirrors.kafka_source import KafkaSource
+from barnabas.broker.mirrors.source import FetchFrom
+from barnabas.clients.config import ClientConfig
+from barnabas.clients.kafka.cluster import KafkaCluster
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.data.fetch import STANDBY_REPLICA_ID
 from barnabas.protocol.messages.security.resources import CLUSTER_NAME, Operation, ResourceType
+from barnabas.protocol.topic_partition import TopicPartition
 from tests.broker.standby.test_standby_changes import SECURITY
 from tests.support.authorization.describe_world import call, log_in
 from tests.support.daemon import start_daemon
@@ -76,6 +81,27 @@ def test_a_client_without_cluster_action_neither_reads_nor_acknowledges_as_a_sta
         assert readable(watcher, version) == (0, b"")
         assert watcher.fetch(version, "t", COUNT, replica_id=STANDBY_REPLICA_ID).error_code == 0
         assert readable(watcher, version) == (COUNT, copied.records)
+
+
+async def test_a_standby_that_compares_batches_acknowledges_nothing(tmp_path: Path) -> None:
+    """It asks for offsets at which it has other records than the active broker."""
+    key = TopicPartition("t", 0)
+    with start_daemon(tmp_path, "standby.min.acks=1") as active, KafkaWire(active.host, active.port) as wire:
+        topic_id = wire.topic_id("t")
+        assert wire.produce(9, "t", bytes(plain(COUNT))).error_code == 0
+        cluster = KafkaCluster(ClientConfig(bootstrap=active.bootstrap, client_id="standby"))
+        try:
+            await cluster.metadata(["t"])
+            node = await KafkaSource(cluster, STANDBY_REPLICA_ID).node(*cluster.node_ids)
+            for offset in range(COUNT + 1):
+                wanted = {key: FetchFrom(topic_id.bytes, offset, -1, -1, 1)}
+                found = await node.fetch(wanted, max_wait_ms=0, max_bytes=1, compares=True)
+                assert (key in found and bool(found[key].records)) == (offset < COUNT)
+            assert readable(wire, 9) == (0, b"")
+            await node.fetch({key: FetchFrom(topic_id.bytes, COUNT, -1, -1, 1000)}, max_wait_ms=0, max_bytes=1)
+            assert readable(wire, 9)[0] == COUNT
+        finally:
+            cluster.close()
 
 
 def test_without_an_authorizer_every_client_is_trusted_as_a_standby_but_no_other_follower(tmp_path: Path) -> None:

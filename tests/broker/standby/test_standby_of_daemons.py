@@ -14,6 +14,7 @@ from barnabas import Admin, AdminConfig, Consumer, ConsumerConfig, Producer, Pro
 from barnabas.broker.metadata.directories.standby_state import Role, read_state, write_state
 from barnabas.clients.testing import BrokerProcessError
 from barnabas.commands.failures import CommandFailure
+from barnabas.commands.standby.control_client import ask
 from barnabas.protocol.messages.data.list_offsets import LATEST_TIMESTAMP
 from barnabas.protocol.topic_partition import TopicPartition
 from tests.support.daemon import Daemon, start_daemon, with_fault
@@ -165,6 +166,7 @@ async def test_a_planned_switch_waits_until_a_standby_that_is_behind_has_everyth
     async with Admin(AdminConfig(bootstrap=standby.bootstrap)) as admin:
         ends = await admin.list_offsets({TopicPartition("t", each): LATEST_TIMESTAMP for each in range(2)})
     assert [each.offset for each in ends.values()] == [500, 500]
+    eventually(lambda: None if active.running else True, what="the stop of the old broker", timeout_s=20)
     assert active.stop() == 0
 
 
@@ -194,7 +196,7 @@ async def test_kills_of_both_sides_an_unplanned_takeover_and_the_way_back(active
     assert files(standby)["t-0/00000000000000000000.log"] == before["t-0/00000000000000000000.log"]
     assert len(await consume(standby.bootstrap, "t", 40)) == 40
     active.port = free_port()  # where the new broker does not find it
-    active.start()  # the mistake: now both sides append in the same leader epoch
+    active.start()  # the mistake: now both sides append
     await produce(active.bootstrap, "t", range(2000, 2007))
     await produce(standby.bootstrap, "t", range(40, 60))
     await asyncio.to_thread(active.stop)
@@ -287,6 +289,42 @@ async def test_the_arbiter_decides_whether_the_standby_of_a_lost_broker_takes_ov
         assert standby.status()["state"] == "active"
         await produce(standby.bootstrap, "t", range(10), partitions=1)
     assert set(asked.read_text().splitlines()) == {"1 an argument"}
+
+
+FULL_DISK = """
+from barnabas.broker.metadata.directories.standby_state import Role
+from barnabas.broker.standby import process
+write = process.write_state
+
+def write_if_there_is_room(directory, state):
+    if state.role is Role.PROMOTING and (directory / "full").exists():
+        (directory / "refused").touch()
+        raise OSError(28, "No space left on device")
+    write(directory, state)
+
+process.write_state = write_if_there_is_room
+"""
+
+
+async def test_a_takeover_that_cannot_be_recorded_is_tried_again_when_the_disk_has_room(
+    active: Daemon, tmp_path: Path
+) -> None:
+    settings = {"standby.arbiter.command": "/bin/true", "standby.arbiter.after.ms": 100}
+    environ = with_fault(tmp_path, FULL_DISK)
+    standby = Standby(tmp_path / "standby", active.bootstrap, settings=settings, environ=environ)
+    with standby:
+        active.create_topic("t", partitions=1)
+        standby.until()
+        full, refused = (standby.data_directory / each for each in ("full", "refused"))
+        full.touch()
+        with pytest.raises(CommandFailure, match=r"has handed over and stopped.*promote without --planned"):
+            ask(standby.data_directory, {"command": "promote", "planned": True})
+        refused.unlink()
+        eventually(lambda: refused.exists() or None, what="the arbiter's first try")
+        full.unlink()
+        standby.await_serving()  # asked again, the arbiter agrees again
+        await produce(standby.bootstrap, "t", range(10), partitions=1)
+    assert active.stop() == 0
 
 
 def free_port() -> int:

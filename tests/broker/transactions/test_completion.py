@@ -357,13 +357,16 @@ def test_an_abort_that_waits_for_a_producer_id_does_not_abort_the_next_transacti
     assert state_of(host) is TransactionState.ONGOING
 
 
-def test_a_decision_whose_flush_ends_during_the_stop_is_carried_out_by_the_next_start(new_host: NewHost) -> None:
+@pytest.mark.parametrize("flushing", [{"flush_messages": 1}, {"flush_acks_all": True}])
+def test_a_decision_whose_flush_ends_during_the_stop_is_carried_out_by_the_next_start(
+    new_host: NewHost, flushing: dict[str, Any]
+) -> None:
     host = new_host()
     log = host.partitions.all[STATE].writable_log
     assert log is not None
     producer = initialized(host)
     assert write(host, producer, ONE) is ErrorCode.NONE
-    log.update_config(log_config(flush_messages=1))
+    log.update_config(log_config(**flushing))
     assert host.end(EndTxnRequest("id", *producer, is_commit=True, bumps_epoch=True)) is None
     host.loop.run_until_complete(host.coordinator.stop())
     deliver_flushes(host)
@@ -380,10 +383,11 @@ def write(host: TransactionHost, producer: tuple[int, int], place: Place, transa
 
 
 def deliver_flushes(host: TransactionHost) -> None:
-    """Do what the flusher's thread does for the flushes that are due."""
+    """Do what the flusher's threads do for the flushes that are due."""
     flusher = host.coordinator.markers._flush_waits.flusher
-    waiting, flusher._waiting = flusher._waiting, []
-    flusher._deliver(flusher._serve(waiting))
+    while flusher._due:
+        log = flusher._due.popleft()
+        flusher._serve(log, flusher._waiting.pop(log))
     host.loop.settle()
 
 

@@ -110,6 +110,19 @@ def test_a_dry_run_prints_what_would_be_removed_and_changes_no_file(
         assert said["tombstones_gone"] == gone > 0
 
 
+def test_a_dry_run_beside_a_running_daemon_says_the_same(written: Written) -> None:
+    stopped = objects(run(written.data, "--json", "--dry-run"))
+    written.daemon.start()
+    before = {path: content for path, content in contents(written.data).items() if path.suffix == ".log"}
+    beside = objects(run(written.data, "--json", "--dry-run"))
+    assert "its .lock is held" in run(written.data).stderr
+    assert written.daemon.stop() == 0
+    assert {path: content for path, content in contents(written.data).items() if path in before} == before
+    assert [(each.get("clean_to"), each["records_gone"]) for each in beside] == [
+        (each.get("clean_to"), each["records_gone"]) for each in stopped
+    ]
+
+
 def test_one_partition_alone_and_a_second_run_has_nothing_to_do(written: Written) -> None:
     result = run(written.data / "table-1")
     assert result.exit_code == 0, result.output

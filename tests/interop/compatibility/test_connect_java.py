@@ -39,6 +39,7 @@ CONNECTOR = {
 }
 
 
+@pytest.mark.ecosystem("Kafka Connect", "4.3.0", "distributed worker, file source, exactly once, worker killed too")
 def test_a_file_is_copied_exactly_once_when_the_worker_and_the_broker_are_killed(
     target: Target, tmp_path: Path
 ) -> None:

@@ -32,9 +32,12 @@ from barnabas.protocol.messages.groups.describe_groups import DescribeGroupsRequ
 from barnabas.protocol.messages.groups.find_coordinator import TRANSACTION_KEY
 from barnabas.protocol.messages.transactions.describe_transactions import DescribeTransactionsRequest
 from barnabas.protocol.messages.transactions.list_transactions import ListTransactionsRequest
+from barnabas.protocol.records import iter_batches, read_records
 from barnabas.protocol.topic_partition import TopicPartition
-from tests.support.kafka.apache_kafka import Broker, Kafka, need_kafka
+from tests.support.daemon import start_daemon
+from tests.support.kafka.apache_kafka import Kafka, need_kafka
 from tests.support.kafka.turns import free_port
+from tests.support.mirrors.copies import MIRROR, admin_of, has_copied, segments, until
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -50,10 +53,24 @@ def create(bootstrap: str, name: str, partitions: int, replicas: int, **configs:
     created.result(60)
 
 
-def produce(producer: Producer, partition: int, count: int) -> None:
+def create_unclean(bootstrap: str, name: str, replicas: list[int]) -> None:
+    """Create a topic of one partition that any replica may lead."""
+    configs = {"unclean.leader.election.enable": "true"}
+    topic = NewTopic(name, 1, replica_assignment=[replicas], config=configs)
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    (created,) = admin.create_topics([topic]).values()
+    created.result(60)
+
+
+def produce(producer: Producer, partition: int, count: int, topic: str = "t") -> None:
     for number in range(count):
-        producer.produce("t", f"{partition}-{number}".encode(), partition=partition)
+        producer.produce(topic, f"{partition}-{number}".encode(), partition=partition)
     assert producer.flush(60) == 0
+
+
+def values(path: Path) -> list[bytes | None]:
+    """Return the values of the records in a file of a segment's format."""
+    return [record.value for found in iter_batches(memoryview(path.read_bytes())) for record in read_records(found)]
 
 
 def fetch_from(metadata: SourceMetadata, key: TopicPartition, offset: int, epoch: int = -1) -> FetchFrom:
@@ -153,12 +170,29 @@ async def check_transactions(cluster: KafkaCluster, written: TopicPartition) -> 
     assert open_ids == [listed[0].producer_id]
 
 
+class ClusterBroker:
+    """One broker of a cluster, started."""
+
+    def __init__(self, kafka: Kafka, port: int) -> None:
+        self.bootstrap = f"127.0.0.1:{port}"
+        self._kafka = kafka
+        self._broker = kafka.start()
+
+    def kill(self) -> None:
+        """Kill -9."""
+        self._broker.kill()
+
+    def start(self) -> None:
+        """Start it again."""
+        self._broker = self._kafka.start()
+
+
 @contextmanager
-def three_brokers(directory: Path) -> Iterator[dict[int, Broker]]:
-    """Run one node that is broker and controller, and two brokers; yield them by node id, with their ports."""
+def three_brokers(directory: Path) -> Iterator[dict[int, ClusterBroker]]:
+    """Run one node that is broker and controller, and two brokers; yield them by node id."""
     controller = free_port()
     ports = {node_id: free_port() for node_id in (1, 2, 3)}
-    brokers: dict[int, Broker] = {}
+    brokers: dict[int, ClusterBroker] = {}
     cluster_id = "AAAAAAAAAAAAAAAAAAAAAA"
     with ExitStack() as stack:
         for node_id, port in ports.items():
@@ -173,11 +207,62 @@ def three_brokers(directory: Path) -> Iterator[dict[int, Broker]]:
                 "min.insync.replicas": "1",
             }
             kafka.format(cluster_id=cluster_id)
-            broker = kafka.start()
-            stack.callback(broker.kill)
-            broker.port = port
-            brokers[node_id] = broker
+            brokers[node_id] = ClusterBroker(kafka, port)
+            stack.callback(brokers[node_id].kill)
         yield brokers
+
+
+async def test_a_mirror_of_three_brokers_goes_on_when_one_dies_and_follows_an_unclean_election(tmp_path: Path) -> None:
+    with three_brokers(tmp_path) as brokers, start_daemon(tmp_path / "copy") as copy:
+        bootstrap = ",".join(each.bootstrap for each in brokers.values())
+        create(bootstrap, "t", 6, 2)
+        create_unclean(bootstrap, "unclean", [2, 3])
+        producer = Producer({"bootstrap.servers": bootstrap, "log_level": 0})
+        for number in range(6):
+            await asyncio.to_thread(produce, producer, number, 10)
+        await asyncio.to_thread(produce, producer, 0, 10, "unclean")
+        async with admin_of(copy) as admin:
+            await admin.mirrors.create(MIRROR, bootstrap=bootstrap.split(","), topics=["t", "unclean"], keep_cut=True)
+        await until(copy, has_copied(70))
+        leaders = await leaders_of(bootstrap)
+        assert set(leaders.values()) == {1, 2, 3}
+        brokers[3].kill()
+        async with asyncio.timeout(60):
+            while {1, 2} != set((leaders := await leaders_of(bootstrap)).values()):
+                await asyncio.sleep(0.2)
+        for number in range(6):
+            await asyncio.to_thread(produce, producer, number, 5)
+        await asyncio.to_thread(produce, producer, 0, 5, "unclean")
+        await until(copy, has_copied(105))
+        copied = segments(copy.data_directory, "t")
+        for number, leader in leaders.items():
+            name = f"t-{number}/00000000000000000000.log"
+            assert copied[name] == segments(tmp_path / f"data-{leader}", "t")[name]
+
+        # Broker 3 has missed the last five records, and leads once it runs without broker 2.
+        brokers[2].kill()
+        await asyncio.to_thread(brokers[3].start)
+        async with asyncio.timeout(60):
+            while (await leaders_of(bootstrap, "unclean")) != {0: 3}:
+                await asyncio.sleep(0.2)
+        await asyncio.to_thread(produce, producer, 0, 2, "unclean")
+
+        def is_cut(_: object) -> bool:
+            return segments(copy.data_directory, "unclean") == segments(tmp_path / "data-3", "unclean")
+
+        await until(copy, is_cut)
+        (kept,) = copy.data_directory.glob("unclean-0.cut-*.log")
+        assert values(kept) == [b"0-0", b"0-1", b"0-2", b"0-3", b"0-4"]
+
+
+async def leaders_of(bootstrap: str, topic: str = "t") -> dict[int, int]:
+    """Return the leader of each partition."""
+    cluster = KafkaCluster(ClientConfig(bootstrap=bootstrap))
+    try:
+        (found,) = (await cluster.metadata([topic])).topics
+    finally:
+        cluster.close()
+    return {each.partition: each.leader for each in found.partitions}
 
 
 async def test_leaders_on_several_nodes_are_fetched_from_and_followed_when_one_dies(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ WAIT_S = 90.0
 _PACE_S = 0.001
 
 
+@pytest.mark.ecosystem("Kafka Streams", "4.3.0", "word count, exactly once, application killed too")
 def test_a_word_count_is_exact_when_the_application_and_the_broker_are_killed(target: Target, tmp_path: Path) -> None:
     chance = random.Random(SEED)
     target.create_topic("lines", PARTITIONS)

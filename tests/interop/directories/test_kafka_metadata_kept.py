@@ -8,7 +8,6 @@ directory and describes the same objects. With voters in the configuration and i
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,9 +20,9 @@ from barnabas.broker.metadata.directories.report import BARNABAS, LastWriter
 from barnabas.commands.main import main
 from tests.support.daemon import DaemonError, start_daemon
 from tests.support.kafka.apache_kafka import Kafka, need_kafka
+from tests.support.kafka.combinations import NEWEST, OLDEST, combinations
 
 pytestmark = pytest.mark.timeout(300)  # many JVM starts in sequence, on machines of any speed
-VERSIONS = tuple(os.environ.get("BARNABAS_KAFKA_VERSIONS", "4.3.0 3.9.1").split())
 """3.7.2, 3.8.1 and other versions in between are tested by hand."""
 AUTHORIZER = {
     "authorizer_class_name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -41,8 +40,13 @@ def first_offsets(metadata_log: Path) -> Sequence[int]:
     return sorted(int(path.stem) for path in metadata_log.glob("*.log"))
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize(("quorum", "directories"), [("static", 2), ("standalone", 1)])
+@pytest.mark.parametrize(
+    ("quorum", "directories", "version"),
+    combinations(
+        [(*form, version) for form in (("static", 2), ("standalone", 1)) for version in (NEWEST, OLDEST)],
+        [("static", 2, OLDEST), ("standalone", 1, NEWEST)],
+    ),
+)
 async def test_kafka_finds_everything_again_behind_our_snapshots(
     tmp_path: Path, version: str, quorum: str, directories: int
 ) -> None:
@@ -96,7 +100,7 @@ def tree(directories: Sequence[Path]) -> dict[Path, bytes]:
 
 @pytest.mark.parametrize("quorum", ["static", "standalone"])
 async def test_a_directory_that_kafka_only_formatted_is_ours_first_and_kafkas_then(tmp_path: Path, quorum: str) -> None:
-    version = VERSIONS[0]
+    version = NEWEST
     need_kafka(version)
     data = tmp_path / "barnabas" / "data"
     # so that Kafka answers requests for ACLs

@@ -21,10 +21,11 @@ from barnabas import Admin, AdminConfig, Consumer, ConsumerConfig, Producer, Pro
 from barnabas.commands.main import main
 from tests.support.daemon import Daemon, start_daemon
 from tests.support.kafka.apache_kafka import Broker, Kafka, initial_features, need_kafka
+from tests.support.kafka.combinations import NEWEST, OLDEST, combinations
 from tests.support.kafka.two_brokers import stored_batches
 
 pytestmark = pytest.mark.timeout(300)  # many JVM starts in sequence, on machines of any speed
-VERSIONS = ("4.3.0", "3.9.1")
+EVERY = [(stop, version) for stop in ("clean", "killed") for version in (NEWEST, OLDEST)]
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 RECORDS_PER_PRODUCER = 40
 FIRST_TIMESTAMP = 1_700_000_000_000
@@ -152,8 +153,7 @@ def ends_of_orders(records: list[Seen]) -> dict[int, int]:
     }
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("stop", ["clean", "killed"])
+@pytest.mark.parametrize(("stop", "version"), combinations(EVERY, [("killed", NEWEST), ("clean", OLDEST)]))
 async def test_kafka_serves_every_record_of_our_directory_and_hands_it_back(
     tmp_path: Path, version: str, stop: str
 ) -> None:
@@ -197,8 +197,7 @@ async def test_kafka_serves_every_record_of_our_directory_and_hands_it_back(
             assert "made.between" in described_by_kafka(kafka, broker)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("stop", ["clean", "killed"])
+@pytest.mark.parametrize(("stop", "version"), combinations(EVERY, [("clean", NEWEST), ("killed", OLDEST)]))
 async def test_we_serve_every_record_of_a_directory_that_kafka_left(tmp_path: Path, version: str, stop: str) -> None:
     data = tmp_path / "kafka-data"
     kafka = Kafka(version, data, tmp_path / "kafka", node_id=3)

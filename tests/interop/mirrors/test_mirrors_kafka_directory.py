@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from pathlib import Path
 
 import pytest
@@ -15,12 +14,13 @@ from barnabas.broker.metadata.mirrors.promotion import EPOCH_STRIDE
 from tests.support.daemon import start_daemon
 from tests.support.eventually import eventually
 from tests.support.kafka.apache_kafka import Kafka, initial_features, need_kafka
+from tests.support.kafka.combinations import NEWEST, OLDEST
 from tests.support.kafka.kafka_wire import KafkaWire
 from tests.support.mirrored_topics import add_mirror, broker_config
 from tests.support.storage.records import plain
 
 pytestmark = pytest.mark.timeout(300)  # many JVM starts in sequence, on machines of any speed
-VERSIONS = tuple(os.environ.get("BARNABAS_KAFKA_VERSIONS", "4.3.0 3.9.1").split())
+VERSIONS = (NEWEST, OLDEST)
 CONFIGS = "kafka.admin.ConfigCommand"
 SNAPSHOT_ALWAYS = {"metadata_log_max_record_bytes_between_snapshots": "1"}
 

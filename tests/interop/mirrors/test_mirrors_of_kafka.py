@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from pathlib import Path
 
@@ -14,13 +13,14 @@ from barnabas.protocol.messages.cluster.mirrors import MirrorDescription
 from tests.support.daemon import start_daemon
 from tests.support.groups.committed import commit, create_topic
 from tests.support.kafka.apache_kafka import Broker, Kafka, need_kafka
+from tests.support.kafka.combinations import NEWEST, OLDEST
 from tests.support.kafka.kafka_wire import KafkaWire
 from tests.support.kafka.wire_producer import WireProducer
 from tests.support.mirrors.copies import MIRROR, admin_of, segments, until
 from tests.support.storage.records import plain
 
 pytestmark = pytest.mark.timeout(300)  # several JVM starts, on machines of any speed
-VERSIONS = tuple(os.environ.get("BARNABAS_KAFKA_VERSIONS", "4.3.0 3.9.1").split())
+VERSIONS = (NEWEST, OLDEST)
 PARTITIONS = 2
 
 

@@ -242,4 +242,4 @@ def test_the_job_tells_retention_and_compaction_of_a_directory_by_topic(spark: S
     assert sum(report.freed.values()) == sum(sizes)  # the other two expire within three hours
     assert report.freed["orders", 0] == sizes[0]
     assert report.summary().details["bytes_left"] == told.left_bytes
-    assert "retention.ms=10800000" in whatif_page(report)
+    assert "retention.ms=<wbr>10800000" in whatif_page(report)

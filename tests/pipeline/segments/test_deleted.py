@@ -57,6 +57,17 @@ def test_a_segment_on_its_way_out_is_read_as_long_as_its_file_is_there(running: 
     assert read(read_options(bench), parts) == list(range(RECORDS))
 
 
+def test_a_compacted_segment_that_gets_its_final_name_after_the_plan_is_read(
+    running: tuple[LogBench, PartitionLog],
+) -> None:
+    bench, _ = running
+    final = sorted(bench.directory.glob("*.log"))[1]
+    swap = final.rename(f"{final}.swap")
+    parts = segment_parts(given(bench))
+    swap.rename(final)
+    assert read(read_options(bench), parts) == list(range(RECORDS))
+
+
 def test_a_segment_that_is_gone_is_an_error_that_names_file_and_option(running: tuple[LogBench, PartitionLog]) -> None:
     bench, log = running
     parts = segment_parts(given(bench))

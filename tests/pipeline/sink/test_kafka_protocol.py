@@ -183,10 +183,18 @@ def test_a_producer_that_the_driver_has_fenced_writes_no_more(daemon: Daemon, to
         with_transactions(options, lambda transactions: transactions.abort(f"{topic}-id"))
         yield from (record(topic, b"%d" % number) for number in range(2000))
 
+    before = librdkafka_producers()
     with pytest.raises(PipelineError):
         prepared_of(options, rows(), f"{topic}-id")
+    assert librdkafka_producers() <= before  # else it would connect to the broker's address for ever
     assert not is_held_back(daemon, topic)
     assert values_of(daemon, topic) == []
+
+
+def librdkafka_producers() -> int:
+    """Return how many of them this process has: each has a main thread."""
+    names = [path.read_text() for path in Path("/proc/self/task").glob("*/comm")]
+    return sum(name.startswith("rdk:main") for name in names)
 
 
 def test_a_failing_task_aborts_its_transaction(daemon: Daemon, topic: str, tmp_path: Path) -> None:

@@ -57,12 +57,16 @@ async def test_a_batch_with_a_failing_task_leaves_nothing_to_read_committed(
     spark: SparkSession, daemon: Daemon
 ) -> None:
     await create_topics(daemon.bootstrap, "before", "failing", partitions=PARTITIONS)
-    # With Python workers that still start, the sound task could begin its transaction after the driver's abort, while
-    # Spark ends the task together with the failing one.
     write(numbers(spark, 20), daemon, "before")
     failing = sf.expr("if(id = 1990, raise_error('the last rows are bad'), cast(id as string))").alias("value")
+    rows = spark.range(0, 2000, numPartitions=2).select(failing)
     with pytest.raises(PySparkException, match="the last rows are bad"):
-        write(spark.range(0, 2000, numPartitions=2).select(failing), daemon, "failing")
+        write(rows, daemon, "failing", **{"kafka.transaction.timeout.ms": "1000"})
+    # Where its Python worker starts late, the sound task begins its transaction after the driver's abort, and Spark
+    # ends it together with the failing one. Then the timeout aborts the transaction.
+    async with asyncio.timeout(60):
+        while await has_open_transactions(daemon.bootstrap, "failing", PARTITIONS):
+            await asyncio.sleep(0.5)
     assert await committed(daemon, "failing") == []
 
 

@@ -13,7 +13,7 @@ from kio.schema.errors import ErrorCode as KafkaError
 
 from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.kafka.apis import KAFKA_APIS
-from barnabas.protocol.kafka.client import transactions
+from barnabas.protocol.kafka.client import group_changes, topic_changes, transactions
 from barnabas.protocol.kafka.client.api import ClientApi
 from barnabas.protocol.kafka.client.api_versions import API_VERSIONS, Software
 from barnabas.protocol.kafka.client.describe_configs import DESCRIBE_CONFIGS, DescribedEntry, DescribedResource
@@ -33,7 +33,19 @@ from barnabas.protocol.kafka.client.list_offsets import LIST_OFFSETS
 from barnabas.protocol.kafka.client.metadata import METADATA, MetadataQuery
 from barnabas.protocol.kafka.client.offset_fetch import OFFSET_FETCH
 from barnabas.protocol.kafka.client.offset_for_leader_epoch import OFFSET_FOR_LEADER_EPOCH
+from barnabas.protocol.kafka.client.produce import PRODUCE
 from barnabas.protocol.kafka.client.sasl import SASL_AUTHENTICATE, SASL_HANDSHAKE
+from barnabas.protocol.kafka.client.share_groups import DESCRIBE_SHARE_GROUP_OFFSETS, SHARE_GROUP_DESCRIBE
+from barnabas.protocol.kafka.client.share_members import (
+    SHARE_ACKNOWLEDGE,
+    SHARE_FETCH,
+    SHARE_GROUP_HEARTBEAT,
+    AcquiredOffsets,
+    FetchedSharePartition,
+    FetchedShareTopic,
+    ShareFetchAnswer,
+)
+from barnabas.protocol.kafka.client.streams_groups import STREAMS_GROUP_DESCRIBE
 from barnabas.protocol.messages.cluster.configs import (
     ConfigResource,
     DescribeConfigsRequest,
@@ -63,6 +75,7 @@ from barnabas.protocol.messages.data.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
 )
+from barnabas.protocol.messages.groups.consumer_group_describe import AssignedTopic
 from barnabas.protocol.messages.groups.describe_groups import (
     DescribedGroup,
     DescribedMember,
@@ -84,12 +97,52 @@ from barnabas.protocol.messages.groups.offset_fetch import (
     OffsetFetchTopic,
     OffsetFetchTopicResult,
 )
+from barnabas.protocol.messages.groups.share_group_describe import (
+    ShareGroupDescribeRequest,
+    ShareGroupDescribeResponse,
+    ShareGroupDescription,
+    ShareGroupMemberDescription,
+)
+from barnabas.protocol.messages.groups.share_group_heartbeat import (
+    ShareGroupHeartbeatRequest,
+    ShareGroupHeartbeatResponse,
+)
+from barnabas.protocol.messages.groups.share_group_offsets import (
+    DescribedGroupOffsets,
+    DescribedOffset,
+    DescribedTopicOffsets,
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsResponse,
+    GroupToDescribe,
+    NamedPartitions,
+)
+from barnabas.protocol.messages.groups.streams_group_describe import (
+    DescribedSubtopology,
+    DescribedTopology,
+    StreamsGroupDescribeRequest,
+    StreamsGroupDescribeResponse,
+    StreamsGroupDescription,
+    StreamsGroupMemberDescription,
+    TaskAssignment,
+)
+from barnabas.protocol.messages.groups.streams_topology import Endpoint, KeyValue, TopicInfo
 from barnabas.protocol.messages.security.sasl import (
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
     SaslHandshakeRequest,
     SaslHandshakeResponse,
 )
+from barnabas.protocol.messages.share.share_acknowledge import (
+    AcknowledgedPartition,
+    AcknowledgedTopic,
+    AcknowledgementBatch,
+    AcknowledgePartition,
+    AcknowledgeTopic,
+    ShareAcknowledgeRequest,
+    ShareAcknowledgeResponse,
+)
+from barnabas.protocol.messages.share.share_fetch import ForgottenTopic as ForgottenShareTopic
+from barnabas.protocol.messages.share.share_fetch import ShareFetchRequest
 from barnabas.protocol.messages.topics.metadata import (
     BrokerAddress,
     MetadataRequest,
@@ -127,6 +180,15 @@ APIS = [
     transactions.DESCRIBE_TRANSACTIONS,
     transactions.LIST_TRANSACTIONS,
     transactions.DESCRIBE_PRODUCERS,
+    transactions.INIT_PRODUCER_ID,
+    PRODUCE,
+    topic_changes.CREATE_TOPICS,
+    topic_changes.DELETE_TOPICS,
+    topic_changes.CREATE_PARTITIONS,
+    topic_changes.INCREMENTAL_ALTER_CONFIGS,
+    topic_changes.DELETE_RECORDS,
+    group_changes.OFFSET_COMMIT,
+    group_changes.DELETE_GROUPS,
     SASL_HANDSHAKE,
     SASL_AUTHENTICATE,
 ]
@@ -139,6 +201,7 @@ UNUSED_TAGS = {
     "cluster_id",
     "replica_state",
     "replica_directory_id",
+    "topic_config_error_code",
     "snapshot_id",
     "supported_features",
     "finalized_features",
@@ -207,6 +270,7 @@ def test_mutated_answers_raise_decode_errors_and_nothing_else() -> None:
                 raise
 
 
+_ACKNOWLEDGED = [AcknowledgeTopic(bytes(range(16)), [AcknowledgePartition(3, [AcknowledgementBatch(5, 7, [1, 2, 0])])])]
 REQUESTS: list[tuple[ClientApi, Any, dict[str, int]]] = [
     (API_VERSIONS, Software("barnabas", "1.0"), {"client": 3, "client_version": 3}),
     (LIST_OFFSETS, ListOffsetsRequest(1, [ListOffsetsTopic("t", [ListOffsetsPartition(3, -2, 9)])]), {}),
@@ -228,6 +292,25 @@ REQUESTS: list[tuple[ClientApi, Any, dict[str, int]]] = [
     ),
     (transactions.DESCRIBE_PRODUCERS, DescribeProducersRequest([DescribeProducersTopic("t", (0, 1))]), {}),
     (SASL_HANDSHAKE, SaslHandshakeRequest("PLAIN"), {}),
+    (SHARE_GROUP_DESCRIBE, ShareGroupDescribeRequest(("g",), True), {}),
+    (
+        DESCRIBE_SHARE_GROUP_OFFSETS,
+        DescribeShareGroupOffsetsRequest(
+            [GroupToDescribe("g", None), GroupToDescribe("h", (NamedPartitions("t", (1,)),))]
+        ),
+        {},
+    ),
+    (SHARE_GROUP_HEARTBEAT, ShareGroupHeartbeatRequest("g", "m", 3, None, ("t", "u")), {}),
+    (SHARE_GROUP_HEARTBEAT, ShareGroupHeartbeatRequest("g", "m", 3), {}),
+    (
+        SHARE_FETCH,
+        ShareFetchRequest(
+            "g", "m", 7, 500, 1, 2**20, 300, 200, _ACKNOWLEDGED, [ForgottenShareTopic(bytes(range(16)), [9])], 1
+        ),
+        {"acquire_mode": 2, "may_renew": 3},
+    ),
+    (SHARE_ACKNOWLEDGE, ShareAcknowledgeRequest("g", "m", 7, _ACKNOWLEDGED, True), {"is_renewal": 2, "may_renew": 3}),
+    (STREAMS_GROUP_DESCRIBE, StreamsGroupDescribeRequest(("g", "h"), True), {}),
     (SASL_AUTHENTICATE, SaslAuthenticateRequest(b"secret"), {}),
 ]
 """Requests in neutral form, with the first version of fields that older versions leave out."""
@@ -240,7 +323,7 @@ def test_the_broker_reads_the_request_that_was_written(api: ClientApi, request_:
     for version in range(max(api.lowest, served.lowest), api.highest + 1):
         found = codec.decode_request(version, body_of(api, version, request_))
         for name in type(request_).__slots__ if hasattr(type(request_), "__slots__") else type(request_)._fields:
-            if name in ("unknown_is_error", "by_id") or version < since.get(name, 0):
+            if name in ("unknown_is_error", "by_id", "takes_share_keys") or version < since.get(name, 0):
                 continue
             expected = getattr(request_, name)
             if version < 4 and api is LIST_OFFSETS and name == "topics":
@@ -268,7 +351,7 @@ def test_describe_configs_requests_some_or_all_properties(version: int) -> None:
             DescribeConfigsResource(ConfigResource(2, "t"), ["retention.ms"]),
             DescribeConfigsResource(ConfigResource(4, "")),
         ],
-        include_documentation=False,
+        include_documentation=version >= 3,
     )
     assert codec.decode_request(version, body_of(DESCRIBE_CONFIGS, version, request)) == request
 
@@ -351,6 +434,89 @@ ANSWERS: list[tuple[ClientApi, Any]] = [
         ),
     ),
     (SASL_HANDSHAKE, SaslHandshakeResponse(ErrorCode.UNSUPPORTED_SASL_MECHANISM, ["PLAIN"])),
+    (
+        SHARE_GROUP_DESCRIBE,
+        ShareGroupDescribeResponse(
+            [
+                ShareGroupDescription(
+                    "g",
+                    "Stable",
+                    3,
+                    2,
+                    "simple",
+                    [
+                        ShareGroupMemberDescription(
+                            "m", None, 2, "c", "/h", ["t"], [AssignedTopic(bytes(range(16)), "t", [0, 1])]
+                        )
+                    ],
+                )
+            ]
+        ),
+    ),
+    (
+        DESCRIBE_SHARE_GROUP_OFFSETS,
+        DescribeShareGroupOffsetsResponse(
+            [DescribedGroupOffsets("g", [DescribedTopicOffsets("t", [DescribedOffset(0, 7, 1, 9)], bytes(range(16)))])]
+        ),
+    ),
+    (
+        SHARE_GROUP_HEARTBEAT,
+        ShareGroupHeartbeatResponse(ErrorCode.FENCED_MEMBER_EPOCH, "no", "m", 4, 5000, {bytes(range(16)): (0, 2)}),
+    ),
+    (SHARE_GROUP_HEARTBEAT, ShareGroupHeartbeatResponse(member_id="m", member_epoch=4)),
+    (
+        SHARE_ACKNOWLEDGE,
+        ShareAcknowledgeResponse(
+            [
+                AcknowledgedTopic(
+                    bytes(range(16)), [AcknowledgedPartition(3, ErrorCode.INVALID_RECORD_STATE, "no", (1, 2))]
+                )
+            ],
+            lock_timeout_ms=30,
+        ),
+    ),
+    (
+        STREAMS_GROUP_DESCRIBE,
+        StreamsGroupDescribeResponse(
+            [
+                StreamsGroupDescription(
+                    "g",
+                    "Stable",
+                    3,
+                    2,
+                    DescribedTopology(
+                        7,
+                        [
+                            DescribedSubtopology(
+                                "0",
+                                ("in",),
+                                ("rep",),
+                                (TopicInfo("store", 2, 1, (KeyValue("cleanup.policy", "compact"),)),),
+                                (TopicInfo("rep", 0, 0, ()),),
+                            )
+                        ],
+                    ),
+                    [
+                        StreamsGroupMemberDescription(
+                            "m",
+                            2,
+                            None,
+                            "r",
+                            "c",
+                            "/h",
+                            7,
+                            "p",
+                            Endpoint("h", 9),
+                            (KeyValue("zone", "a"),),
+                            TaskAssignment({"0": frozenset({1})}, {"1": frozenset({0})}, {}),
+                            TaskAssignment({}, {}, {"0": frozenset({3})}),
+                        )
+                    ],
+                ),
+                StreamsGroupDescription("h", members=[], error=ErrorCode.GROUP_ID_NOT_FOUND, message="no"),
+            ]
+        ),
+    ),
     (SASL_AUTHENTICATE, SaslAuthenticateResponse(b"data", 5000, ErrorCode.NONE, "")),
 ]
 MISSING_FIELDS = {
@@ -361,6 +527,8 @@ MISSING_FIELDS = {
         (3, "authorized_operations=9", "authorized_operations=-2147483648"),
         (4, "group_instance_id='i'", "group_instance_id=None"),
     ],
+    "describe_share_group_offsets": [(1, "lag=9", "lag=-1")],
+    "share_acknowledge": [(2, "lock_timeout_ms=30", "lock_timeout_ms=0")],
     "offset_fetch": [(8, "group_id='g'", "group_id=''"), (5, "leader_epoch=6", "leader_epoch=-1")],
 }
 """Fields that versions before a first one leave out: how they are shown with and without."""
@@ -487,6 +655,55 @@ def test_fetched_partitions_have_offsets_divergence_leader_and_records(version: 
     assert first.records.obj is frame
 
 
+@pytest.mark.parametrize("version", [1, 2])
+def test_share_fetches_have_acquired_offsets_and_records(version: int) -> None:
+    kio = schema("share_fetch", version, "response")
+    leader = kio.LeaderIdAndEpoch(leader_id=9, leader_epoch=10)
+    partition = kio.PartitionData(
+        partition_index=3,
+        error_code=KafkaError(6),
+        error_message="moved",
+        acknowledge_error_code=KafkaError(121),
+        acknowledge_error_message=None,
+        current_leader=leader,
+        records=b"batches",
+        acquired_records=(kio.AcquiredRecords(first_offset=2**40, last_offset=2**41, delivery_count=4),),
+    )
+    topics = (kio.ShareFetchableTopicResponse(topic_id=UUID(int=5), partitions=(partition,)),)
+    endpoints = (kio.NodeEndpoint(node_id=9, host="h", port=1, rack="r"),)
+    body = written(
+        kio.ShareFetchResponse(
+            throttle_time=_ms(7),
+            error_code=KafkaError(122),
+            error_message="none",
+            acquisition_lock_timeout=_ms(30_000),
+            responses=topics,
+            node_endpoints=endpoints,
+        )
+    )
+    assert read_by(SHARE_FETCH, version, body) == ShareFetchAnswer(
+        ErrorCode.SHARE_SESSION_NOT_FOUND,
+        "none",
+        30_000,
+        [
+            FetchedShareTopic(
+                UUID(int=5).bytes,
+                [
+                    FetchedSharePartition(
+                        3,
+                        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+                        "moved",
+                        ErrorCode.INVALID_RECORD_STATE,
+                        None,
+                        memoryview(b"batches"),
+                        [AcquiredOffsets(2**40, 2**41, 4)],
+                    )
+                ],
+            )
+        ],
+    )
+
+
 def test_fetched_partitions_without_divergence_have_none() -> None:
     kio = schema("fetch", 17, "response")
     data = kio.PartitionData(
@@ -521,7 +738,7 @@ def test_described_configs_have_value_and_layer(version: int) -> None:
             ConfigResource(2, "t"),
             ErrorCode.TOPIC_AUTHORIZATION_FAILED,
             "no",
-            [DescribedEntry("retention.ms", "5", True, 1, False)],
+            [DescribedEntry("retention.ms", "5", True, 1, False, "d" if version >= 3 else None)],
         )
     ]
 

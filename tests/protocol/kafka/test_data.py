@@ -310,6 +310,23 @@ def test_an_array_of_two_billion_items_is_refused_before_it_is_allocated(codec: 
         codec.decode_request(version, memoryview(bytearray(body)))
 
 
+NULLS = [
+    (produce, 3, struct.pack(">hhii", -1, 1, 0, -1)),
+    (produce, 3, struct.pack(">hhiihsi", -1, 1, 0, 1, 1, b"t", -1)),
+    (produce, 9, b"\x00" + struct.pack(">hi", 1, 0) + b"\x00\x00"),
+    (produce, 9, b"\x00" + struct.pack(">hi", 1, 0) + b"\x02\x02t\x00\x00\x00"),
+    (fetch, 4, struct.pack(">iiiibi", -1, 0, 0, 0, 0, -1)),
+    (fetch, 7, struct.pack(">iiiibiiii", -1, 0, 0, 0, 0, 0, -1, 0, -1)),
+    (fetch, 12, struct.pack(">iiiibii", -1, 0, 0, 0, 0, 0, -1) + b"\x00\x01\x01\x00"),
+]
+
+
+@pytest.mark.parametrize(("codec", "version", "body"), NULLS)
+def test_null_instead_of_an_array_is_refused(codec: Any, version: int, body: bytes) -> None:
+    with pytest.raises(DecodeError, match="may not be null"):
+        codec.decode_request(version, memoryview(bytearray(body)))
+
+
 def test_items_of_all_topics_are_counted_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hot_fields, "MAX_ITEMS", 6)
     produce.decode_request(9, memoryview(bytearray(produce_body(9))))

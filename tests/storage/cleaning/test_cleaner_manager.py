@@ -226,8 +226,10 @@ def test_a_partition_out_of_room_waits_for_the_back_off_while_others_are_cleaned
         broker.run_pass()
     assert sorted(broker.cleaned()) == ["t-0", "t-1"]
     assert (broker.bench.failed_directories, broker.manager.statistics.out_of_room) == ([], 1)
+    assert [broker.manager.facts(each).is_postponed for each in broker.logs.values()] == [True, False]
     broker.round = _done
     broker.bench.clock.now_ms += 3_600_000
+    assert not broker.manager.facts(full).is_postponed
     assert broker.run_pass()
     assert broker.cleaned()[-1] == "t-0"
     assert broker.checkpoint() == "0\n2\nt 0 40\nt 1 20\n"

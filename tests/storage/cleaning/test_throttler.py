@@ -56,6 +56,20 @@ def test_the_default_rate_is_unlimited() -> None:
     assert clock.sleeps == []
 
 
+def test_a_sleeping_thread_is_counted_while_it_sleeps() -> None:
+    clock = _SleepingClock()
+    counts: list[int] = []
+
+    def wait(condition: threading.Condition, seconds: float) -> None:
+        counts.append(throttler.threads_throttled)
+        clock.wait(condition, seconds)
+
+    throttler = Throttler(1000, clock, wait)
+    throttler.note(5000)
+    assert counts == [1]
+    assert throttler.threads_throttled == 0
+
+
 def test_a_new_rate_ends_the_sleep_and_drops_the_debt_at_the_old_one() -> None:
     clock = _SleepingClock()
     throttler = Throttler(1.0, clock, lambda condition, seconds: throttler.set_rate(1e9))

@@ -148,6 +148,7 @@ def test_epochs_are_looked_up_by_offset_and_their_ends_by_epoch(tmp_path: Path) 
     assert epochs.end_offset_for(7, 50) == EpochEntry(7, 50)
     assert epochs.end_offset_for(8, 50) is None
     assert epochs.end_offset_for(-1, 50) is None
+    assert epochs.end_offset_for(-2, 50) == EpochEntry(-2, 5)  # as Kafka: only -1 is no epoch
 
 
 def test_epochs_are_trimmed_at_both_ends(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
+import mmap
 import os
 import shutil
 import subprocess
@@ -267,3 +269,33 @@ def test_too_many_open_files_do_not_take_the_directory_offline(
     assert _offsets(log) == list(range(11))
     assert log.flush() == 11
     assert bench.failed_directories == []
+
+
+@pytest.mark.parametrize("refused", [1, 2])
+@pytest.mark.parametrize("function", ["ftruncate", "mmap"])
+def test_an_index_that_cannot_be_opened_for_a_new_segment_fails_only_that_append(
+    bench: LogBench, monkeypatch: pytest.MonkeyPatch, refused: int, function: str
+) -> None:
+    config = log_config(index_interval_bytes=0)
+    log = bench.open(config)
+    append(log, sized_batch(100))
+    log.roll()
+    owner = os if function == "ftruncate" else mmap
+    real, calls = getattr(owner, function), itertools.count(1)
+
+    def short(*arguments: object, **named: object) -> object:
+        if next(calls) == refused:  # the offset index is opened first, then the time index
+            raise OSError(errno.ENOMEM, "Cannot allocate memory")
+        return real(*arguments, **named)
+
+    monkeypatch.setattr(owner, function, short)
+    _refused(log)
+    monkeypatch.undo()
+    assert log.offset_for_timestamp(START_MS + 10**9) is None  # looks into the new segment, and leaves it as it is
+    for _ in range(3):
+        append(log, sized_batch(100))
+
+    assert _offsets(log) == [0, 1, 2, 3]
+    assert log.segments[-1].offset_index.entries == 2
+    assert log.segments[-1].time_index.max_entries > 2
+    assert log.state is LogState.ONLINE

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -217,3 +221,41 @@ def test_a_negative_offset_is_a_value_error(bench: LogBench, call: str) -> None:
     with pytest.raises(ValueError, match="-1"):
         getattr(log, call)(-1)
     assert _offsets(log) == [0, 1, 2]
+
+
+@contextmanager
+def few_descriptors(count: int) -> Iterator[None]:
+    """Let this process open only `count` further files."""
+    used = {int(each) for each in os.listdir("/proc/self/fd")}
+    limit = next(each for each in range(1 << 20) if each - sum(number < each for number in used) == count)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.parametrize("start", [None, 15, 100], ids=["cut", "anew inside", "anew above"])
+def test_too_many_open_files_leave_a_log_as_it_is_and_online(tmp_path: Path, start: int | None) -> None:
+    outcomes = []
+    for count in range(12):
+        bench = LogBench(tmp_path / str(count))
+        log = _filled(bench)
+        for segment in log.segments:
+            segment.log.evict()
+        with few_descriptors(count):
+            try:
+                log.truncate_to(15) if start is None else log.truncate_fully_and_start_at(start)
+                outcomes.append("")
+            except BrokerError as error:
+                outcomes.append(error.message)
+        assert (bench.failed_directories, log.state) == ([], LogState.ONLINE), (count, outcomes)
+        if outcomes[-1]:
+            assert "Too many open files" in outcomes[-1]
+            assert _offsets(log) == list(range(35))
+            log.truncate_to(15) if start is None else log.truncate_fully_and_start_at(start)
+        assert log.log_end_offset == (start or 15)
+        append(log, sized_batch(100))
+    assert outcomes[0]
+    assert not outcomes[-1]

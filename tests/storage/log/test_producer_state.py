@@ -75,6 +75,19 @@ def test_a_producer_without_state_may_begin_anywhere(bench: LogBench) -> None:
     assert append(log, _batch(42)) == 1
 
 
+def test_after_batches_without_an_epoch_any_sequence_is_accepted(bench: LogBench) -> None:
+    log = bench.open()
+    append(log, _batch(5, epoch=-1))
+    append(log, _batch(9, epoch=-1))
+    assert log.append_as_leader(_batch(9, epoch=-1), leader_epoch=0).is_duplicate
+    append(log, _batch(3, epoch=0))
+    assert _code(log, _batch(3, epoch=1)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_an_epoch_below_that_of_no_epoch_is_refused(bench: LogBench) -> None:
+    assert _code(bench.open(), _batch(0, epoch=-2)) is ErrorCode.INVALID_PRODUCER_EPOCH
+
+
 def test_sequences_wrap_to_0(bench: LogBench) -> None:
     log = bench.open()
     append(log, _batch(MAX_SEQUENCE - 1, 3))  # ..., 2^31 - 1, 0

@@ -353,3 +353,35 @@ def test_loading_reports_its_progress(bench: LogBench) -> None:
     progress = LoadProgress()
     open_log(LoadRequest(bench.directory, TP, _CONFIG, False, 0, 0), bench.services, progress, topic_id=TOPIC_ID)
     assert (progress.state, progress.segments_total, progress.segments_left) == (LoadState.ONLINE, 3, 0)
+
+
+def test_recovery_rebuilds_the_indexes_of_a_segment_that_was_flushed_to_its_end_and_rolled(bench: LogBench) -> None:
+    log = _fill(bench, 10)
+    log.flush()
+    bench.recovery_point = log.recovery_begin
+    log.roll()
+    append(log, sized_batch(100, START_MS + 10))
+    log.go_offline()
+    expected = _files(bench, ".index", ".timeindex")["00000000000000000000.timeindex"]
+    for suffix in (".index", ".timeindex"):  # as a power failure may leave what was not synced
+        os.truncate(bench.path(0, suffix), 0)
+
+    bench.open(_CONFIG, clean=False)
+
+    assert bench.path(0, ".timeindex").read_bytes() == expected
+
+
+def test_the_checkpointed_recovery_point_is_exact_unless_the_log_may_roll_there(bench: LogBench) -> None:
+    log = _fill(bench, 3)
+    log.flush()
+    assert (log.recovery_point, log.recovery_begin) == (3, 2)
+    append(log, sized_batch(100))
+    assert log.recovery_begin == 3
+    log.flush()
+    log.roll()
+    assert (log.recovery_point, log.recovery_begin) == (4, 0)
+    log.flush()
+    assert log.recovery_begin == 4
+    append(log, sized_batch(100))
+    log.close()
+    assert log.recovery_begin == 5

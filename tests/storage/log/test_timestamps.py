@@ -47,6 +47,22 @@ def test_a_timestamp_finds_the_first_record_at_or_after_it(bench: LogBench, code
     assert log.offset_for_timestamp(401) is None
 
 
+def test_an_empty_segment_between_others_does_not_end_a_lookup(bench: LogBench) -> None:
+    log = bench.open()
+    append(log, _at(100))
+    log.roll()
+    append(log, _at(200))
+    log.roll()
+    append(log, _at(300), leader_epoch=1)
+    log.go_offline()
+    os.truncate(bench.log_path(1), 0)
+
+    log = bench.open(clean=False)
+
+    assert [segment.size_bytes > 0 for segment in log.segments] == [True, False, True]
+    assert log.offset_for_timestamp(150) == FoundOffset(300, 2, 1)
+
+
 def test_the_maximum_timestamp_finds_the_first_record_that_has_it(bench: LogBench) -> None:
     log = bench.open(log_config(segment_bytes=1024))
     append(log, _at(100, 900, 900), leader_epoch=1)

@@ -6,19 +6,23 @@ segment ends before the last old one begins; one whose first group is emptied, w
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from barnabas.broker.storage.cleaning.errors import CleaningOutOfRoom
 from barnabas.broker.storage.files import failpoints
+from barnabas.broker.storage.files.durable_files import OpenDirectory
 from barnabas.broker.storage.log.partition_log import PartitionLog
 from barnabas.broker.storage.log.readable_log import ReadableLog
-from barnabas.broker.storage.segment import replacement as segment_replacement
 from barnabas.broker.storage.segment.replacement import SegmentsChangedError
 from tests.support.daemon import REPOSITORY
 from tests.support.storage.bench import START_MS, LogBench, append, batch, read_records
@@ -189,8 +193,47 @@ def test_an_undone_replacement_is_removed_durably_before_the_next_append(
     cleaned = log.create_segment(0, ".cleaned")
     cleaned.append_many(memoryview(bytearray(gone.log.slice(0, gone.size_bytes).read())), [])
     synced: list[list[str]] = []
-    monkeypatch.setattr(segment_replacement, "sync_directory", lambda _: synced.append(bench.names()))
+    monkeypatch.setattr(OpenDirectory, "sync", lambda _: synced.append(bench.names()))
     with pytest.raises(SegmentsChangedError):
         log.replace_segments((cleaned,), (gone,))
-    assert [name for name in synced[0] if name.endswith(".swap")]
+    # The names of the new files come first: an index without its `.log` would be given to the old segment.
+    assert [name for name in synced[0] if name.endswith((".swap", ".cleaned"))] == sorted(
+        f"{0:020}{suffix}.cleaned" for suffix in (".log", ".index", ".timeindex")
+    )
+    assert [name for name in synced[1] if name.endswith(".swap")]
     assert [name for name in synced[-1] if name.endswith((".swap", ".cleaned"))] == []
+
+
+@pytest.mark.parametrize("begins_at", ["cleaner.sealed", "replace.staged", "replace.mapped", "replace.retired"])
+def test_too_many_open_files_stop_a_replacement_before_it_has_begun_or_not_at_all(
+    bench: LogBench, monkeypatch: pytest.MonkeyPatch, begins_at: str
+) -> None:
+    log = bench.open(crash_config())
+    records_left_in_every_segment(log)
+    before, names = state_of(log), bench.names()
+    is_short = False
+    real = os.open
+
+    def short(*arguments: Any, **named: Any) -> int:
+        if is_short:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return real(*arguments, **named)
+
+    def note(name: str) -> None:
+        nonlocal is_short
+        is_short = name == begins_at or (is_short and name != "replace.synced")
+
+    monkeypatch.setattr(os, "open", short)
+    with failpoints.observed(note):
+        if begins_at == "cleaner.sealed":
+            with pytest.raises(CleaningOutOfRoom):
+                clean(log, now_ms=CLEANED_AT_MS)
+        else:
+            clean(log, now_ms=CLEANED_AT_MS)
+    is_short = False
+
+    assert bench.failed_directories == []
+    if begins_at == "cleaner.sealed":
+        assert (state_of(log), bench.names()) == (before, names)
+        clean(log, now_ms=CLEANED_AT_MS)
+    assert state_of(log) != before

@@ -180,3 +180,24 @@ def test_the_number_of_threads_can_be_changed(scheduler: BackgroundScheduler) ->
     assert run_together(3) == 1
     scheduler.resize(4)
     assert run_together(6) == 4
+
+
+def test_the_end_of_the_last_run_and_the_next_due_time_are_kept_by_name(scheduler: BackgroundScheduler) -> None:
+    clock, ran = SystemClock(), threading.Event()
+    began = clock.monotonic()
+    scheduler.schedule("task", lambda: None, delay_ms=60_000).cancel()
+    scheduler.schedule("task", lambda: None, delay_ms=3_600_000)
+    scheduler.schedule("task", ran.set, delay_ms=1)
+    scheduler.schedule("other", lambda: None, delay_ms=1_800_000)
+    assert ran.wait(_WAIT_S)
+    task = scheduler.counters["task"]
+    due = task.next_due()
+    assert due is not None
+    assert began + 3600 <= due <= clock.monotonic() + 3600
+    other = scheduler.counters["other"].next_due()
+    assert other is not None
+    assert other < due
+    scheduler.shutdown()
+    assert task.last_end is not None
+    assert began <= task.last_end <= clock.monotonic()
+    assert task.next_due() is None

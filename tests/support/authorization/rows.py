@@ -8,6 +8,7 @@ and a delegation token of `token-owner` with the renewers of RENEWERS.
 from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
+from uuid import UUID
 
 from barnabas.protocol.messages.security.acls import Acl
 from barnabas.protocol.messages.security.resources import CLUSTER_NAME, Operation, PatternType, Permission, ResourceType
@@ -66,6 +67,12 @@ _ANY_ACL: Final = {
     "host_filter": None,
     "operation": 1,
     "permission_type": 1,
+}
+NOWHERE: Final = UUID(int=12345)
+"""The id of no topic."""
+STATE_OF_NOWHERE: Final = {
+    "group_id": "readers",
+    "topics": [{"topic_id": NOWHERE, "partitions": [{"partition": 0, "leader_epoch": 0}]}],
 }
 O = Operation  # noqa: E741 - the table is read by its letters
 _OWNER: Final = {"principal_type": "User", "principal_name": TOKEN_OWNER}
@@ -260,6 +267,180 @@ ROWS: Final = (
     Row(
         "consumer-group-describe",
         "consumer_group_describe",
+        0,
+        {"group_ids": ["readers", "other"], "include_authorized_operations": True},
+        _on(_G, "readers", O.DESCRIBE),
+    ),
+    Row(
+        "share-group-heartbeat",
+        "share_group_heartbeat",
+        1,
+        {
+            "group_id": "readers",
+            "member_id": "nobody",
+            "member_epoch": 7,
+            "subscribed_topic_names": ["orders", "hidden"],
+        },
+        (*_on(_G, "readers", O.READ), *_on(_T, "orders", O.DESCRIBE), *_on(_T, "hidden", O.DESCRIBE)),
+        ((*_on(_G, "readers", O.READ), *_on(_T, "orders", O.DESCRIBE)),),
+    ),
+    Row(
+        "share-group-describe",
+        "share_group_describe",
+        1,
+        {"group_ids": ["readers", "other"], "include_authorized_operations": True},
+        _on(_G, "readers", O.DESCRIBE),
+    ),
+    Row(
+        "share-fetch",
+        "share_fetch",
+        2,
+        {
+            "group_id": "readers",
+            "member_id": "nobody",
+            "share_session_epoch": 7,
+            "max_wait": 0,
+            "min_bytes": 1,
+            "max_records": 1,
+            "batch_size": 1,
+            "topics": [],
+            "forgotten_topics_data": [],
+        },
+        _on(_G, "readers", O.READ),
+    ),
+    Row(
+        "share-acknowledge",
+        "share_acknowledge",
+        2,
+        {"group_id": "readers", "member_id": "nobody", "share_session_epoch": 7, "topics": []},
+        _on(_G, "readers", O.READ),
+    ),
+    Row(
+        "initialize-share-state",
+        "initialize_share_group_state",
+        0,
+        {
+            "group_id": "readers",
+            "topics": [{"topic_id": NOWHERE, "partitions": [{"partition": 0, "state_epoch": 0, "start_offset": 0}]}],
+        },
+        _cluster(O.CLUSTER_ACTION),
+    ),
+    Row(
+        "read-share-state",
+        "read_share_group_state",
+        0,
+        {
+            "group_id": "readers",
+            "topics": [{"topic_id": NOWHERE, "partitions": [{"partition": 0, "leader_epoch": 0}]}],
+        },
+        _cluster(O.CLUSTER_ACTION),
+    ),
+    Row(
+        "write-share-state",
+        "write_share_group_state",
+        1,
+        {
+            "group_id": "readers",
+            "topics": [
+                {
+                    "topic_id": NOWHERE,
+                    "partitions": [
+                        {
+                            "partition": 0,
+                            "state_epoch": 0,
+                            "leader_epoch": 0,
+                            "start_offset": 0,
+                            "state_batches": [],
+                        }
+                    ],
+                }
+            ],
+        },
+        _cluster(O.CLUSTER_ACTION),
+    ),
+    Row(
+        "delete-share-state",
+        "delete_share_group_state",
+        0,
+        {"group_id": "readers", "topics": [{"topic_id": NOWHERE, "partitions": [{"partition": 0}]}]},
+        _cluster(O.CLUSTER_ACTION),
+    ),
+    Row(
+        "read-share-summary",
+        "read_share_group_state_summary",
+        1,
+        {
+            "group_id": "readers",
+            "topics": [{"topic_id": NOWHERE, "partitions": [{"partition": 0, "leader_epoch": 0}]}],
+        },
+        _cluster(O.CLUSTER_ACTION),
+    ),
+    Row(
+        "describe-share-group-offsets",
+        "describe_share_group_offsets",
+        1,
+        {
+            "groups": [
+                {
+                    "group_id": "shared",
+                    "topics": [{"topic_name": each, "partitions": [0]} for each in ("absent", "hidden")],
+                }
+            ]
+        },
+        (*_on(_G, "shared", O.DESCRIBE), *_on(_T, "absent", O.DESCRIBE)),
+        (_on(_G, "shared", O.DESCRIBE),),
+    ),
+    Row(
+        "alter-share-group-offsets",
+        "alter_share_group_offsets",
+        0,
+        {
+            "group_id": "readers",
+            "topics": _orders({"partition_index": 0, "start_offset": 0}, "topic_name"),
+        },
+        (*_on(_G, "readers", O.READ), *_on(_T, "orders", O.READ)),
+        (_on(_G, "readers", O.READ),),
+    ),
+    Row(
+        "delete-share-group-offsets",
+        "delete_share_group_offsets",
+        0,
+        {"group_id": "readers", "topics": [{"topic_name": "orders"}, {"topic_name": "hidden"}]},
+        (*_on(_G, "readers", O.DELETE), *_on(_T, "orders", O.READ)),
+        (_on(_G, "readers", O.DELETE),),
+    ),
+    Row(
+        "streams-group-heartbeat",
+        "streams_group_heartbeat",
+        0,
+        {
+            "group_id": "readers",
+            "member_id": "nobody",
+            "member_epoch": 7,
+            "endpoint_information_epoch": 0,
+            **dict.fromkeys(("active_tasks", "standby_tasks", "warmup_tasks", "client_tags")),
+            **dict.fromkeys(("task_offsets", "task_end_offsets")),
+            "topology": {
+                "epoch": 0,
+                "subtopologies": [
+                    {
+                        "subtopology_id": "0",
+                        "source_topics": ["orders", "hidden"],
+                        "source_topic_regex": [],
+                        "state_changelog_topics": [],
+                        "repartition_sink_topics": [],
+                        "repartition_source_topics": [],
+                        "copartition_groups": [],
+                    }
+                ],
+            },
+        },
+        (*_on(_G, "readers", O.READ), *_on(_T, "orders", O.DESCRIBE), *_on(_T, "hidden", O.DESCRIBE)),
+        ((*_on(_G, "readers", O.READ), *_on(_T, "orders", O.DESCRIBE)),),
+    ),
+    Row(
+        "streams-group-describe",
+        "streams_group_describe",
         0,
         {"group_ids": ["readers", "other"], "include_authorized_operations": True},
         _on(_G, "readers", O.DESCRIBE),
@@ -497,6 +678,13 @@ ROWS: Final = (
         1,
         {"topics": [{"topic_name": "nowhere", "partitions": [{"partition_index": 0}]}]},
         _cluster(O.DESCRIBE),
+    ),
+    Row(
+        "alter-reassignments",
+        "alter_partition_reassignments",
+        0,
+        {"topics": [{"name": "orders", "partitions": [{"partition_index": 0, "replicas": None}]}]},
+        _cluster(O.ALTER),
     ),
     Row("list-reassignments", "list_partition_reassignments", 0, {"topics": None}, _cluster(O.DESCRIBE)),
     Row(

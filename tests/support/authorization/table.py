@@ -4,10 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.security.acls import Acl
 from barnabas.protocol.messages.security.resources import PatternType, Permission
+from barnabas.protocol.uuids import uuid_text
 from tests.support.authorization.entities import outcome, request
-from tests.support.authorization.rows import RENEWERS, ROWS, RULES, TOKEN_HMAC, TOKEN_OWNER, Grant, Row
+from tests.support.authorization.rows import (
+    NOWHERE,
+    RENEWERS,
+    ROWS,
+    RULES,
+    STATE_OF_NOWHERE,
+    TOKEN_HMAC,
+    TOKEN_OWNER,
+    Grant,
+    Row,
+)
 from tests.support.authorization.tokens import described_tokens, token_outcome
 from tests.support.eventually import eventually
 from tests.support.kafka.kafka_wire import KafkaWire
@@ -111,7 +123,12 @@ def start_coordinators(port: int) -> None:
                 kafka.send(request("offset_commit", 8, {"group_id": group_id, "member_id": "", "topics": topics}))
                 answer = kafka.receive("offset_commit", 8)
                 codes.update(part.error_code.value for topic in answer.topics for part in topic.partitions)
-            if codes == {0}:
+            kafka.call("find_coordinator", 6, key_type=2, coordinator_keys=(f"readers:{uuid_text(NOWHERE.bytes)}:0",))
+            kafka.send(request("read_share_group_state_summary", 1, STATE_OF_NOWHERE))
+            (state,) = kafka.receive("read_share_group_state_summary", 1).results
+            codes.discard(0)
+            codes.update({state.partitions[0].error_code.value} - {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
+            if not codes:
                 return
     raise AssertionError(f"the coordinators did not start: {codes}")
 

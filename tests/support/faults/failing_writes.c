@@ -6,6 +6,7 @@
      all       every pwrite fails with EIO
      markers   a pwrite of as many bytes as an end marker has fails with EIO
      short     every pwrite writes half of its bytes; the next one for the rest fails with EIO
+     interrupt every other pwrite writes nothing and fails with EINTR, which is no error
 
    Each failure appends a byte to the file "<control file>.count". */
 
@@ -41,7 +42,7 @@ static int wanted(int fd, char *which) {
   return strstr(path, part) != NULL;
 }
 
-static ssize_t fail(void) {
+static ssize_t fail(int error) {
   char count[TEXT_BYTES];
   snprintf(count, sizeof count, "%s.count", getenv("FAILING_WRITES"));
   int file = open(count, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
@@ -50,7 +51,7 @@ static ssize_t fail(void) {
     (void)ignored;
     close(file);
   }
-  errno = EIO;
+  errno = error;
   return -1;
 }
 
@@ -59,11 +60,15 @@ static ssize_t pwrite_or_fail(int fd, const void *data, size_t size, off64_t pos
   char which[16] = "";
   if (real == NULL) real = (Pwrite *)dlsym(RTLD_NEXT, "pwrite64");
   if (wanted(fd, which)) {
-    if (strcmp(which, "all") == 0 || (strcmp(which, "markers") == 0 && size == MARKER_BYTES)) return fail();
+    if (strcmp(which, "all") == 0 || (strcmp(which, "markers") == 0 && size == MARKER_BYTES)) return fail(EIO);
+    if (strcmp(which, "interrupt") == 0) {
+      rest_fails = !rest_fails;
+      return rest_fails ? fail(EINTR) : real(fd, data, size, position);
+    }
     if (strcmp(which, "short") == 0) {
       if (rest_fails || size < 2) {
         rest_fails = 0;
-        return fail();
+        return fail(EIO);
       }
       rest_fails = 1;
       return real(fd, data, size / 2, position);

@@ -34,11 +34,13 @@ from barnabas.broker.probes import ApiProbe, GroupProbe
 from barnabas.broker.storage.log.append import TransactionEnd
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.groups.consumer_group_keys import ConsumerGroupKey
-from barnabas.protocol.groups.consumer_group_values import encode_consumer_group_value
+from barnabas.protocol.groups.consumer_group_values import ConsumerGroupValue, encode_consumer_group_value
 from barnabas.protocol.groups.consumer_protocol import Subscription, encode_subscription
 from barnabas.protocol.groups.keys import GroupMetadataKey, OffsetCommitKey, decode_key, encode_key
 from barnabas.protocol.groups.metadata import GroupMetadataValue, decode_group_metadata, encode_group_metadata
 from barnabas.protocol.groups.offsets import OffsetCommitValue, decode_offset_commit, encode_offset_commit
+from barnabas.protocol.groups.share_group_values import ShareGroupValue, encode_share_group_value
+from barnabas.protocol.groups.streams_group_values import StreamsGroupValue, encode_streams_group_value
 from barnabas.protocol.messages.groups.consumer_group_heartbeat import (
     LEAVE_EPOCH,
     ConsumerGroupHeartbeatRequest,
@@ -104,8 +106,8 @@ class _Append(NamedTuple):
 class _Log:
     """`__consumer_offsets` in memory, in one partition: the newest value of each key, as bytes.
 
-    With `fails`, appends fail. With `flushes_late`, appends change the state immediately and are answered by `flush`.
-    `lose_power` truncates unflushed appends.
+    With `fails`, appends fail; those of more than `max_records` always do. With `flushes_late`, appends change the
+    state immediately and are answered by `flush`. `lose_power` truncates unflushed appends.
     """
 
     exists = True
@@ -118,6 +120,7 @@ class _Log:
         """The number of flushed appends."""
         self.appends: list[_Append] = []
         self.fails = False
+        self.max_records = 10_000
         self.flushes_late = False
         self._record_offsets: dict[bytes, int] = {}
         self._to_flush: list[Deferred[BrokerError | None]] = []
@@ -196,6 +199,9 @@ class _Log:
         if self.fails:
             answer.resolve(BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "no space"))
             return answer
+        if len(append.records) > self.max_records:
+            answer.resolve(BrokerError(ErrorCode.MESSAGE_TOO_LARGE, "too many records"))
+            return answer
         if not append.records and append.writer is None:
             answer.resolve(None)
             return answer
@@ -249,6 +255,11 @@ def _encoded(value: GroupValue) -> bytes | None:
         return encode_group_metadata(value)
     if isinstance(value, OffsetCommitValue):
         return encode_offset_commit(value)
+    if isinstance(value, ShareGroupValue):
+        return encode_share_group_value(value)
+    if isinstance(value, StreamsGroupValue):
+        return encode_streams_group_value(value)
+    assert isinstance(value, ConsumerGroupValue)
     return encode_consumer_group_value(value)
 
 

@@ -58,8 +58,16 @@ def initial_features(version: str) -> str:
     return f"initial.features=transaction.version={0 if version.startswith('3.') else 2}"
 
 
+_PORT_TAKEN = "Address already in use"
+_STARTS_FOR_PORTS = 3
+
+
 class KafkaError(AssertionError):
     """Kafka failed; the message ends with its output."""
+
+
+class _PortTakenError(KafkaError):
+    """Another program listens on the port, or has a connection from it."""
 
 
 def need_kafka(version: str) -> Path:
@@ -104,6 +112,8 @@ class Broker:
         try:
             self.process.wait(STOP_TIMEOUT_S)
         except subprocess.TimeoutExpired:
+            self.process.send_signal(signal.SIGQUIT)  # Java writes the stacks of its threads to the log
+            time.sleep(1)
             self.process.kill()
             self.process.wait(STOP_TIMEOUT_S)
             raise KafkaError(f"Kafka did not end within {STOP_TIMEOUT_S} s\n{_tail(self.log)}") from None
@@ -174,7 +184,18 @@ class Kafka:
         return cluster_id
 
     def start(self) -> Broker:
-        """Start a broker; return when it is ready for clients. Raises KafkaError."""
+        """Start a broker; return when it is ready for clients. Raises KafkaError.
+
+        A free port may be taken until Kafka listens on it, by a connection of another test: then it is started again.
+        """
+        for _ in range(_STARTS_FOR_PORTS - 1):
+            try:
+                return self._start_once()
+            except _PortTakenError:
+                continue
+        return self._start_once()
+
+    def _start_once(self) -> Broker:
         path, port = self.write_properties()
         self._starts += 1
         log_path = self.scratch / f"kafka-{self._starts}.log"
@@ -192,7 +213,8 @@ class Kafka:
         deadline = time.monotonic() + START_TIMEOUT_S
         while not _STARTED.search(broker.log):
             if process.poll() is not None:
-                raise KafkaError(f"Kafka {self.version} ended with {process.returncode}\n{_tail(broker.log)}")
+                failure = _PortTakenError if _PORT_TAKEN in broker.log else KafkaError
+                raise failure(f"Kafka {self.version} ended with {process.returncode}\n{_tail(broker.log)}")
             if time.monotonic() > deadline:
                 broker.kill()
                 raise KafkaError(f"Kafka {self.version} was not ready in {START_TIMEOUT_S} s\n{_tail(broker.log)}")

@@ -22,7 +22,7 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.topic_partition import TopicPartition
 from tests.support.kafka.produce_traffic import Sent
-from tests.support.manual_loop import ManualLoop
+from tests.support.manual_loop import ManualExecutor, ManualLoop
 from tests.support.native.native_frames import NativeSent
 from tests.support.piped_connection import Harness
 from tests.support.transactions.real_partitions import RealPartitions
@@ -96,7 +96,11 @@ class Broker:
         probe = self.probes.api("produce")
         self.coordinator = Coordinator(1)
         self.flushes = ManualFlushWaits(loop)
-        handler = ProduceHandler(self.partitions, names_by_id.get, self.flushes, self.coordinator, probe)
+        self.loop = loop
+        self.threads = ManualExecutor()
+        handler = ProduceHandler(
+            self.partitions, names_by_id.get, self.flushes, self.coordinator, probe, loop, self.threads
+        )
         clock = log.core.services.clock
         kernel = ProduceKernel(probe, self.partitions, clock, handler)
         dispatcher = Dispatcher({ApiKey.PRODUCE: handler}, self.probes, loop)
@@ -119,12 +123,12 @@ class Broker:
         written, pipe.written = pipe.written, b""
         return written
 
-    def flush_each(self, messages: int) -> None:
-        """Set flush.messages of all topics."""
+    def flush_each(self, messages: int, *, acks_all: bool = False) -> None:
+        """Set flush.messages and flush.acks.all of all topics."""
         for topic in IDS:
             for number in range(PARTITIONS):
                 log: Any = self.partitions.get(topic, number).writable_log  # type: ignore[union-attr]
-                log.update_config(replace(log.core.config, flush_messages=messages))
+                log.update_config(replace(log.core.config, flush_messages=messages, flush_acks_all=acks_all))
 
     def complete_flushes(self, chance: random.Random) -> list[tuple[str, int]]:
         """Complete the waiting flushes, some of them with an error, in any order; return what they flush up to."""

@@ -36,7 +36,7 @@ def shape_of_table(kind: Any, version: int) -> Shape:
         case Fixed() | Uuid() | ErrorField():
             return kind.kind
         case Records():
-            return kind.kind, True
+            return kind.kind, kind.is_nullable
         case Sized():
             return kind.kind, version >= kind.nullable_from
         case Array():

@@ -148,11 +148,12 @@ def differences(ours: Mapping[str, bytes], theirs: Mapping[str, bytes]) -> list[
     found += [f"only Kafka has {name}" for name in sorted(set(theirs) - set(ours))]
     for name in sorted(set(ours) & set(theirs)):
         if ours[name] != theirs[name]:
-            found.append(f"{name}: {_first_difference(ours[name], theirs[name])}")
+            found.append(f"{name}: {first_difference(ours[name], theirs[name])}")
     return found
 
 
-def _first_difference(ours: Sequence[int], theirs: Sequence[int]) -> str:
+def first_difference(ours: Sequence[int], theirs: Sequence[int]) -> str:
+    """Describe where two different contents differ first."""
     at = next((i for i, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b), min(len(ours), len(theirs)))
     here, there = bytes(ours[at : at + 24]), bytes(theirs[at : at + 24])
     return f"{len(ours)} and {len(theirs)} bytes, from position {at} on {here.hex()} and {there.hex()}"

@@ -23,7 +23,7 @@ from barnabas.broker.storage.log.partition_log import PartitionLog
 from barnabas.broker.storage.log_manager import LogManager
 from barnabas.broker.storage.services.clock import Clock, SystemClock
 from barnabas.broker.storage.services.scheduler import Scheduler
-from barnabas.config import BrokerConfig, Setting
+from barnabas.config import BrokerConfig, LogConfig, Setting
 from barnabas.protocol.messages.topics.topics import NewTopic, TopicResult
 from barnabas.protocol.metadata.records import (
     MetadataRecord,
@@ -43,16 +43,15 @@ class Opened:
         self.log_manager.open_directories()
         try:
             self.store = open_metadata(config, self.log_manager, clock or SystemClock())
-            image = self.store.image
-            self.log_manager.load_logs(
-                lambda topic: config.log_config.with_overrides(image.topic_configs(topic)),
-                self.store.is_stray,
-                self._assign,
-            )
+            self.log_manager.load_logs(self.log_config_of, self.store.is_stray, self._assign)
             self.store.reconcile(self.log_manager)
         except (MetadataError, StorageError):
             release(self.log_manager)
             raise
+
+    def log_config_of(self, topic: str) -> LogConfig:
+        """Return the configuration of a topic's logs; a subclass may use values that Kafka's limits exclude."""
+        return self.config.log_config.with_overrides(self.store.image.topic_configs(topic))
 
     def _assign(self, log: PartitionLog, log_dir: Path) -> None:
         """Look `store.assign` up at each call, so that a test can replace it."""

@@ -208,7 +208,13 @@ class TransactionHost:
         )
         self._session = Session(Listener("PLAINTEXT", "127.0.0.1", 0))
         self._produce = ProduceHandler(
-            self.partitions.registry, lambda _: None, flush_waits, self.coordinator, ApiProbe()
+            self.partitions.registry,
+            lambda _: None,
+            flush_waits,
+            self.coordinator,
+            ApiProbe(),
+            self.loop,
+            InlineExecutor(),
         )
         self.loop.run(self.coordinator.start)
         self.loop.settle()

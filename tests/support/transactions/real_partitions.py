@@ -22,7 +22,8 @@ from tests.support.manual_loop import ManualLoop
 from tests.support.storage.bench import ManualClock, StepScheduler, log_config
 
 if TYPE_CHECKING:
-    from barnabas.broker.storage.log.append import AppendResult
+    from barnabas.broker.storage.log.appending.validator import CheckedBatch
+from barnabas.broker.storage.log.append import AppendResult
 
 Place = tuple[str, int]
 
@@ -51,9 +52,9 @@ class FaultyPartition(Partition):
         self._check()
         return super().append_internal(records)
 
-    def append_in_transaction(self, records: memoryview) -> AppendResult:
+    def append_in_transaction(self, records: memoryview, checked: CheckedBatch | None = None) -> AppendResult:
         self._check()
-        return super().append_in_transaction(records)
+        return super().append_in_transaction(records, checked)
 
     def append_marker(self, *arguments: Any, **settings: Any) -> AppendResult:
         self._check()

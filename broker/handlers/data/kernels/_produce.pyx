@@ -222,8 +222,8 @@ cdef class ProduceKernel(FrameKernel):
             batch.log_append_time_ms = result.log_append_time_ms
             batch.log_start_offset = result.log_start_offset
             batch.record_count = result.record_count
-            batch.flush_due = result.flush_due
-            flush_due[0] |= result.flush_due
+            batch.flush_due = result.acks_all_flush_due if frame.acks == ACKS_ALL else result.flush_due
+            flush_due[0] |= batch.flush_due
         return frame.batch_count
 
     cdef object _transactional_id(self, PyObject* session):

@@ -10,9 +10,9 @@ import struct
 from typing import TYPE_CHECKING
 
 from barnabas.broker.storage.kernels.kernel import append_kernel
-from barnabas.broker.storage.log.append import AppendOrigin, AppendResult
+from barnabas.broker.storage.log.append import INLINE_DECOMPRESSED_BYTES, AppendOrigin, AppendResult
 from barnabas.broker.storage.log.appending.trusted_appender import TrustedAppender, refuse_size
-from barnabas.broker.storage.log.appending.validator import ClientBatchRules
+from barnabas.broker.storage.log.appending.validator import CheckedBatch, ClientBatchRules, stamp_again
 from barnabas.broker.storage.log.core import LogCore
 from barnabas.broker.storage.log.read import LogEnd
 from barnabas.broker.storage.log.roller import LogRoller
@@ -68,15 +68,29 @@ class LogAppender:
         if self._kernel is not None:
             self._kernel.use_config(config)
 
+    def check_client_batch(self, records: memoryview, origin: AppendOrigin) -> CheckedBatch:
+        """Validate a batch that `append_as_leader` found too large for its caller's thread; patched in place.
+
+        Raises BrokerError, as the append would. Thread-safe.
+        """
+        rules = self._transaction_rules if origin is _TRANSACTION else self._rules
+        return rules.check(records, self._core.wall_ms())
+
     def append_as_leader(
-        self, records: memoryview, *, leader_epoch: int, origin: AppendOrigin = _CLIENT
+        self,
+        records: memoryview,
+        *,
+        leader_epoch: int,
+        origin: AppendOrigin = _CLIENT,
+        checked: CheckedBatch | None = None,
     ) -> AppendResult:
         """Append one client batch, or whole batches of another origin; `records` is patched in place.
 
         The buffer must not be reused before the return. The records are in the page cache on return; `flush_due` says
         that the answer must wait for a group commit. Raises BrokerError: the codes of validator.py,
         RECORD_LIST_TOO_LARGE (18) above segment.bytes, OUT_OF_ORDER_SEQUENCE_NUMBER (45) and INVALID_PRODUCER_EPOCH
-        (47), INVALID_TXN_STATE (48), KAFKA_STORAGE_ERROR (56).
+        (47), INVALID_TXN_STATE (48), KAFKA_STORAGE_ERROR (56). Raises LargeBatchError for a client's batch that holds
+        more than INLINE_DECOMPRESSED_BYTES, unless `checked` is what `check_client_batch` returned for it.
         """
         rules = self._rules
         if origin is not _CLIENT:
@@ -86,7 +100,9 @@ class LogAppender:
         core = self._core
         now_ms = core.wall_ms()
         kernel = self._kernel
-        if kernel is not None:
+        if checked is not None:
+            checked = stamp_again(checked, now_ms)
+        elif kernel is not None:
             appended = kernel.append_as_leader(records, leader_epoch, origin is _TRANSACTION, now_ms)
             if appended is not None:
                 return appended
@@ -101,7 +117,7 @@ class LogAppender:
             base_sequence,
             log_append_time_ms,
             is_transactional,
-        ) = rules.check(records, now_ms)
+        ) = checked or rules.check(records, now_ms, INLINE_DECOMPRESSED_BYTES)
         size = length + LOG_OVERHEAD
         with core.lock:
             if core.state is not _ONLINE:
@@ -177,7 +193,7 @@ class LogAppender:
         return AppendResult(
             repeated.first_offset,
             repeated.last_offset,
-            repeated.timestamp if core.config.timestamp_type == "LogAppendTime" else -1,
+            repeated.timestamp,  # under CreateTime, too, as in Kafka
             core.log_start_offset,
             size,
             repeated.offset_delta + 1,

@@ -97,7 +97,7 @@ class MarkerAppender:
                     core.log_start_offset,
                     MARKER_BATCH_BYTES,
                     1,
-                    next_offset - core.durable_offset >= config.flush_messages,
+                    next_offset - core.durable_offset >= config.acks_all_flush_messages,
                     False,
                     False,
                 ),

@@ -141,7 +141,7 @@ class TrustedAppender:
                     core.log_start_offset,
                     size,
                     count,
-                    next_offset - core.durable_offset >= config.flush_messages,
+                    next_offset - core.durable_offset >= config.acks_all_flush_messages,
                     False,
                     opens_transaction,
                 ),
@@ -188,7 +188,7 @@ class TrustedAppender:
                 core.log_start_offset,
                 size,
                 sum(batch.record_count for batch in batches),
-                next_offset - core.durable_offset >= config.flush_messages,
+                next_offset - core.durable_offset >= config.acks_all_flush_messages,
                 opens_transaction=base_offset in core.producers.open_transactions,
             )
 

@@ -21,9 +21,10 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple, NoReturn
 
-from barnabas.broker.storage.log.appending.record_refusals import refusal_of_records
+from barnabas.broker.storage.log.append import LargeBatchError
+from barnabas.broker.storage.log.appending.record_refusals import Fault, refusal_of_records
 from barnabas.config.log_config import LogConfig
-from barnabas.protocol.compression import CODECS, Codec, DecompressionError
+from barnabas.protocol.compression import CODECS, Codec, DecompressionError, DecompressionLimitError
 from barnabas.protocol.crc32c import crc32c
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.records.batch import RecordBatch
@@ -44,12 +45,14 @@ from barnabas.protocol.records.layout import (
     TRANSACTIONAL_MASK,
     TimestampType,
 )
-from barnabas.protocol.records.reader import check_records
+from barnabas.protocol.records.reader import MAX_DECOMPRESSED_BYTES, check_records
 from barnabas.protocol.records.rebuild import rebuild_batch
 from barnabas.protocol.records.record import Record
 from barnabas.protocol.topic_partition import TopicPartition
 
 _unpack_header = HEADER.unpack_from
+_MIN_BATCH_SIZE = LOG_OVERHEAD + 14
+"""That of the smallest message of format 0."""
 _REFUSED_MASK = CONTROL_MASK | DELETE_HORIZON_MASK
 _PLAIN_MASK = CODEC_MASK | TIMESTAMP_TYPE_MASK
 
@@ -73,6 +76,14 @@ class CheckedBatch(NamedTuple):
 
 
 _new_tuple = tuple.__new__
+
+
+def stamp_again(checked: CheckedBatch, now_ms: int) -> CheckedBatch:
+    """Give a batch that was checked earlier the log append time of its append; others stay as they are."""
+    if checked.log_append_time_ms < 0:
+        return checked
+    RecordBatch(checked.data).stamp_timestamps(TimestampType.LOG_APPEND_TIME, now_ms)
+    return checked._replace(max_timestamp=now_ms, log_append_time_ms=now_ms)
 
 
 class ClientBatchRules:
@@ -105,8 +116,14 @@ class ClientBatchRules:
         self._after_max_ms = config.timestamp_after_max_ms
         self._codec, self._level = _target_codec(config)
 
-    def check(self, records: memoryview, now_ms: int) -> CheckedBatch:
-        """Validate one batch and patch its timestamps. Raises BrokerError with the codes listed above."""
+    def check(
+        self, records: memoryview, now_ms: int, max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES
+    ) -> CheckedBatch:
+        """Validate one batch and patch its timestamps. Raises BrokerError with the codes listed above.
+
+        Raises LargeBatchError for valid headers with records above `max_decompressed_bytes`, if that is below the
+        usual limit.
+        """
         try:
             (
                 base_offset,
@@ -139,7 +156,7 @@ class ClientBatchRules:
             self._refuse_header(records)
         codec = self._codec
         if attributes & _PLAIN_MASK or (codec is not None and codec is not Codec.NONE):
-            return self._check_uncommon(records, now_ms)
+            return self._check_uncommon(records, now_ms, max_decompressed_bytes)
         try:
             found_max, _, found_min, null_keys, _ = check_payload(
                 records[HEADER_SIZE:], record_count, last_offset_delta, base_timestamp, True
@@ -147,7 +164,7 @@ class ClientBatchRules:
         except InvalidRecordError as error:
             raise self._refusal(ErrorCode.INVALID_RECORD, str(error)) from error
         if null_keys and self._compact:
-            self._refuse_null_keys(RecordBatch(records), null_keys)
+            self._refuse_records(RecordBatch(records), now_ms)
         log_append_time_ms = -1
         if self._log_append_time:
             RecordBatch(records).stamp_timestamps(TimestampType.LOG_APPEND_TIME, now_ms)
@@ -156,7 +173,7 @@ class ClientBatchRules:
             if found_max - now_ms > self._after_max_ms or (
                 now_ms - found_min > self._before_max_ms and found_min != NO_TIMESTAMP
             ):
-                self._refuse_timestamps(RecordBatch(records), now_ms)
+                self._refuse_records(RecordBatch(records), now_ms)
             if found_max != max_timestamp:
                 RecordBatch(records).stamp_timestamps(TimestampType.CREATE_TIME, found_max)
                 max_timestamp = found_max
@@ -177,23 +194,27 @@ class ClientBatchRules:
         )
         return checked
 
-    def _check_uncommon(self, records: memoryview, now_ms: int) -> CheckedBatch:
+    def _check_uncommon(self, records: memoryview, now_ms: int, max_decompressed_bytes: int) -> CheckedBatch:
         """Check a batch that is compressed, will be, or has the timestamp type LogAppendTime."""
         batch = RecordBatch(records)
         try:
             source = batch.codec
-            summary = check_records(batch)
+            summary = check_records(batch, max_decompressed_bytes=max_decompressed_bytes)
+        except DecompressionLimitError as error:
+            if max_decompressed_bytes < MAX_DECOMPRESSED_BYTES:
+                raise LargeBatchError from error
+            raise self._refusal(ErrorCode.INVALID_RECORD, str(error)) from error
         except (InvalidRecordError, DecompressionError) as error:
             raise self._refusal(ErrorCode.INVALID_RECORD, str(error)) from error
         if summary.null_keys and self._compact:
-            self._refuse_null_keys(batch, summary.null_keys)
+            self._refuse_records(batch, now_ms)
         if batch.attributes & TIMESTAMP_TYPE_MASK and (self._log_append_time or summary.max_timestamp == NO_TIMESTAMP):
-            raise self._refusal(ErrorCode.INVALID_TIMESTAMP, "a producer must not set the timestamp type LogAppendTime")
+            self._refuse_records(batch, now_ms)
         if not self._log_append_time and (
             summary.max_timestamp - now_ms > self._after_max_ms
             or (summary.min_timestamp != NO_TIMESTAMP and now_ms - summary.min_timestamp > self._before_max_ms)
         ):
-            self._refuse_timestamps(batch, now_ms)
+            self._refuse_records(batch, now_ms)
         data: memoryview | bytearray = records
         if self._codec is not None and self._codec is not source:
             data = rebuild_batch(batch, self._codec, level=self._level)
@@ -232,7 +253,7 @@ class ClientBatchRules:
         if present < LOG_OVERHEAD:
             raise self._refusal(ErrorCode.INVALID_RECORD, f"{present} bytes cannot hold a header of {HEADER_SIZE}")
         batch_size = int.from_bytes(records[8:12], "big", signed=True) + LOG_OVERHEAD
-        if batch_size < HEADER_SIZE:
+        if batch_size < _MIN_BATCH_SIZE:
             raise self._refusal(ErrorCode.CORRUPT_MESSAGE, f"the batch claims {batch_size} bytes, fewer than a header")
         if present > MAGIC_POSITION and records[MAGIC_POSITION] > MAGIC_V2:
             raise self._refusal(ErrorCode.CORRUPT_MESSAGE, f"magic {records[MAGIC_POSITION]} is not {MAGIC_V2}")
@@ -240,11 +261,13 @@ class ClientBatchRules:
             raise self._refusal(ErrorCode.INVALID_RECORD, f"the batch claims {batch_size} bytes, {present} were sent")
         if records[MAGIC_POSITION] != MAGIC_V2:
             raise self._refusal(ErrorCode.INVALID_RECORD, f"magic {records[MAGIC_POSITION]} is not {MAGIC_V2}")
-        batch = RecordBatch(records[:batch_size])
+        if batch_size < HEADER_SIZE:
+            raise self._refusal(ErrorCode.CORRUPT_MESSAGE, f"the batch has {batch_size} bytes, fewer than a header")
         if batch_size < present:
             raise self._refusal(
                 ErrorCode.INVALID_RECORD, f"{present - batch_size} bytes follow the batch; one batch is expected"
             )
+        batch = RecordBatch(records)
         if batch.base_offset != 0:
             raise self._refusal(ErrorCode.INVALID_RECORD, f"base offset {batch.base_offset} is not 0")
         if batch_size > self._max_message_bytes:
@@ -274,28 +297,24 @@ class ClientBatchRules:
             f"producer id {batch.producer_id} without a sequence (base sequence {batch.base_sequence})",
         )
 
-    def _refuse_null_keys(self, batch: RecordBatch, null_keys: int) -> NoReturn:
-        raise refusal_of_records(
-            ErrorCode.INVALID_RECORD,
-            f"{self._topic_partition}: {null_keys} records have no key, which a compacted topic cannot take",
-            batch,
-            lambda record: None if record.key is not None else "a compacted topic cannot take a record without a key",
-        )
-
-    def _refuse_timestamps(self, batch: RecordBatch, now_ms: int) -> NoReturn:
+    def _refuse_records(self, batch: RecordBatch, now_ms: int) -> NoReturn:
+        """Raise the error of a batch with records that the topic does not take."""
         low, high = now_ms - self._before_max_ms, now_ms + self._after_max_ms
 
-        def fault_of(record: Record) -> str | None:
-            if record.timestamp == NO_TIMESTAMP or low <= record.timestamp <= high:
-                return None
-            return f"timestamp {record.timestamp} is outside of [{low}, {high}]"
+        def fault_of(record: Record) -> Fault | None:
+            if self._compact and record.key is None:
+                return Fault(ErrorCode.INVALID_RECORD, "a compacted topic cannot take a record without a key")
+            if not self._log_append_time and record.timestamp != NO_TIMESTAMP:
+                if low <= record.timestamp <= high:
+                    return None
+                text = f"timestamp {record.timestamp} is outside of [{low}, {high}]"
+                return Fault(ErrorCode.INVALID_TIMESTAMP, text)
+            if batch.attributes & TIMESTAMP_TYPE_MASK:
+                text = "a producer must not set the timestamp type LogAppendTime"
+                return Fault(ErrorCode.INVALID_TIMESTAMP, text)
+            return None
 
-        raise refusal_of_records(
-            ErrorCode.INVALID_TIMESTAMP,
-            f"{self._topic_partition}: timestamps are outside of [{low}, {high}]",
-            batch,
-            fault_of,
-        )
+        raise refusal_of_records(self._topic_partition, batch, fault_of)
 
     def _refusal(self, code: ErrorCode, reason: str) -> BrokerError:
         return BrokerError(code, f"{self._topic_partition}: {reason}")

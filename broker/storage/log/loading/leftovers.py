@@ -54,6 +54,9 @@ def remove_leftovers(directory: Path, open_segment: OpenSegment) -> list[tuple[s
         for name, parsed in swaps:
             if parsed.offset >= smallest:
                 os.unlink(directory / name)
+        if any(parsed.offset >= smallest for _, parsed in swaps):
+            # Without its `.cleaned`, a `.swap` that a power failure brings back would count as finished.
+            sync_directory(directory)
         swaps = [(name, parsed) for name, parsed in swaps if parsed.offset < smallest]
         for name, _ in cleaned:
             os.unlink(directory / name)
@@ -72,6 +75,7 @@ def _finish_swaps(directory: Path, swaps: list[tuple[str, ParsedFileName]], open
             if not parsed.stage and first <= parsed.offset < end:
                 logger.info("removing %s/%s: a finished .swap replaces it", directory, name)
                 os.unlink(directory / name)
+        sync_directory(directory)  # or a power failure could bring them back beside the renamed ones
         # An empty one above the first only marks the end of the replaced offsets: see segment/replacement.py.
         marks = {offset for offset in logs if offset > first and _end_of_swap(offset, open_segment) == offset}
         for name, parsed in swaps:

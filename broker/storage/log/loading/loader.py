@@ -20,6 +20,7 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
+from barnabas.broker.storage.files.durable_files import sync_directory
 from barnabas.broker.storage.files.errors import CorruptFileError
 from barnabas.broker.storage.files.file_names import (
     LOG_SUFFIX,
@@ -43,6 +44,7 @@ from barnabas.broker.storage.segment.split import SegmentOverflowError, split_se
 from barnabas.broker.storage.services.services import StorageServices
 from barnabas.config.log_config import LogConfig
 from barnabas.protocol.records.errors import CorruptRecordError
+from barnabas.protocol.topic_name import CLUSTER_METADATA_TOPIC
 from barnabas.protocol.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -251,6 +253,9 @@ class LogLoader:
                 os.fspath(self._directory), start, self._request.config, self._services.clock, self._services.open_files
             )
         )
+        if self._request.topic_partition.topic == CLUSTER_METADATA_TOPIC:
+            # Before its indexes are created: an index without its `.log` would refuse the next start.
+            sync_directory(self._directory)
         return start
 
     def _read_end_offset(self, last: LogSegment) -> int:

@@ -3,12 +3,18 @@
 Everything derived from the batches is rebuilt in one pass over the bytes (kernels/scan): both indexes by the rule of an
 append, plus the closing time entry; aborted transactions; producer state; leader epochs. A batch is good when its size
 fits the file, its CRC is right, and its offsets continue from the batch before. A good batch beyond the reach of an
-index is not cut: the segment has to be split. Source: Kafka LogSegment.recover.
+index is not cut: the segment has to be split.
+
+Before anything is cut, the file is read again, from the disk where possible: a read that returns wrong bytes once must
+not cost records. A disk whose reads differ takes its directory offline. Source: Kafka LogSegment.recover, which reads
+once.
 """
 
 from __future__ import annotations
 
+import errno
 import logging
+import os
 
 from barnabas.broker.storage.files.leader_epoch import LeaderEpochFile
 from barnabas.broker.storage.log.loading.producer_rebuild import note_stored_batch
@@ -28,7 +34,7 @@ def recover_segment(
 ) -> int:
     """Recover a segment; return the number of bytes that were cut off. The next segment is at `next_base_offset`.
 
-    Raises OSError; SegmentOverflowError, after which the `.log` file is unchanged.
+    Raises OSError, also if two reads of a damaged file differ; SegmentOverflowError. The `.log` is unchanged then.
     """
     segment.log.activate()
     segment.transaction_index.reset()
@@ -37,8 +43,12 @@ def recover_segment(
     for batches in scan_segment(scan, file, segment.size_bytes):
         for batch in batches:
             note_stored_batch(state, file, batch, segment.transaction_index)
-    if scan.fault is ScanFault.OVERFLOW and (pieces := plan_split(segment, next_base_offset)):
+    if scan.fault is ScanFault.OVERFLOW and (
+        pieces := plan_split(file, segment.base_offset, segment.size_bytes, next_base_offset)
+    ):
         raise SegmentOverflowError(segment, pieces)
+    if scan.fault is not None:
+        _ensure_read_right(segment, scan, segment.new_scan(check_crc=True, latest_epoch=epochs.latest_epoch))
     if scan.fault not in (None, ScanFault.TORN):
         assert scan.fault is not None
         logger.warning(
@@ -54,6 +64,17 @@ def recover_segment(
     segment.replace_indexes(scan)
     segment.log.seal()
     return dropped_bytes
+
+
+def _ensure_read_right(segment: LogSegment, scan: BatchScan, again: BatchScan) -> None:
+    """Scan a damaged segment `again`. Raises OSError if the damage is not there, or somewhere else."""
+    file = segment.log.handle()
+    os.posix_fadvise(file.fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    for _ in scan_segment(again, file, segment.size_bytes):
+        pass
+    if (again.fault, again.position, again.next_offset) != (scan.fault, scan.position, scan.next_offset):
+        message = f"two reads differ: damage at position {scan.position}, then at {again.position} ({again.fault})"
+        raise OSError(errno.EIO, message, segment.log.path)
 
 
 def _end_of_batches(segment: LogSegment, scan: BatchScan) -> int:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from barnabas.clients.errors import FailbackError
 from barnabas.commands.main import main
 from tests.support.daemon import Daemon, start_daemon
 from tests.support.groups.committed import create_topic
@@ -102,6 +103,9 @@ async def test_a_topic_that_was_created_again_is_not_cut(east: Daemon, west: Dae
     async with admin_of(east) as admin:
         await admin.delete_topic("t")
         await admin.create_topic("t", partitions=1)
+    async with admin_of(west) as admin:
+        with pytest.raises(FailbackError, match="t was deleted and created again at the former source"):
+            await admin.mirrors.failback(MIRROR)
     refused = await failback(west, east)
     assert (refused.exit_code, "t was deleted and created again" in refused.stderr) == (1, True)
     async with admin_of(east) as admin:

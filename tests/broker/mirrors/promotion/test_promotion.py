@@ -13,7 +13,7 @@ from barnabas.broker.metadata.mirrors.promotion import EPOCH_STRIDE
 from barnabas.clients.group_offsets import CommittedOffset
 from barnabas.protocol.mirrors.promotion import Undecided
 from barnabas.protocol.topic_partition import TopicPartition
-from tests.support.daemon import Daemon, start_daemon
+from tests.support.daemon import Daemon, start_daemon, with_fault
 from tests.support.eventually import eventually
 from tests.support.groups.committed import create_topic
 from tests.support.kafka.kafka_wire import KafkaWire
@@ -99,6 +99,33 @@ async def test_a_promotion_goes_on_after_kill_9_between_its_steps(source: Daemon
         assert [(each.copied_end, each.end, each.aborted) for each in found.promoted] == [(5, 6, 1)] * 2
         await write_end(copy)
         assert [await stable(copy, each) for each in (A, B)] == [[b"yes", b"end"]] * 2
+
+
+REFUSED_TWICE = """
+from barnabas.broker.mirrors.promotion import promotion
+from barnabas.protocol.errors import BrokerError, ErrorCode
+clamp, refused = promotion.clamp_groups, []
+
+async def clamp_later(*arguments):
+    if len(refused) < 2:
+        refused.append(1)
+        raise BrokerError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "groups are being loaded")
+    return await clamp(*arguments)
+
+promotion.clamp_groups = clamp_later
+"""
+
+
+async def test_a_step_that_fails_is_repeated_without_the_steps_before_it(source: Daemon, tmp_path: Path) -> None:
+    """Logs that were settled are not cut and settled again at each try, which would keep another file each time."""
+    await asyncio.to_thread(write, source)
+    with start_daemon(tmp_path / "copy", environ=with_fault(tmp_path, REFUSED_TWICE)) as copy:
+        await create(copy, source)
+        await until(copy, has_copied(10))
+        found = await promote(copy)
+        assert copy.log.count("groups are being loaded") == 2
+        assert [(each.copied_end, each.end, each.aborted) for each in found.promoted] == [(5, 6, 1)] * 2
+        assert list(copy.data_directory.glob("*.cut-*")) == []
 
 
 async def copied_apart(source: Daemon, copy: Daemon, *, level: int, leaves_open: bool = False) -> None:

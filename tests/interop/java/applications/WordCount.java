@@ -1,6 +1,6 @@
 // Word count on Kafka Streams with exactly_once_v2. Arguments: bootstrap, application id, input topic, output topic,
-// state directory. Prints "running" when it processes records. The record cache is off, so each occurrence of a word
-// gives one record of its new count.
+// state directory, then settings as name=value, or name= without it. Prints "running" when it processes records. The
+// record cache is off, so each occurrence of a word gives one record of its new count.
 
 import java.time.Duration;
 import java.util.Arrays;
@@ -41,6 +41,14 @@ public class WordCount {
             "session.timeout.ms", "30000",
             "heartbeat.interval.ms", "500",
             "reconnect.backoff.max.ms", "200"));
+        for (String setting : Arrays.copyOfRange(arguments, 5, arguments.length)) {
+            String[] parts = setting.split("=", 2);
+            if (parts[1].isEmpty()) {
+                settings.remove(parts[0]);
+            } else {
+                settings.put(parts[0], parts[1]);
+            }
+        }
         KafkaStreams streams = new KafkaStreams(builder.build(), settings);
         streams.setUncaughtExceptionHandler(error -> {
             error.printStackTrace();

@@ -1,0 +1,58 @@
+"""One member of a share group, as the group's records describe it: a value that every change replaces.
+
+Source: Kafka's ShareGroupMember.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from barnabas.protocol.groups.consumer_group_values import Partitions
+from barnabas.protocol.groups.share_group_values import ShareCurrentAssignmentValue, ShareMemberMetadataValue
+
+STABLE: Final = 0
+"""The only state: a member enters a new epoch immediately, because it shares its partitions."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShareGroupMember:
+    """One member. `state` is kept as the record has it."""
+
+    member_id: str
+    member_epoch: int = 0
+    previous_member_epoch: int = -1
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    topic_names: frozenset[str] = frozenset()
+    state: int = STABLE
+    assigned: Partitions = field(default_factory=dict)
+
+    def with_metadata(self, value: ShareMemberMetadataValue) -> ShareGroupMember:
+        """Return the member with this metadata."""
+        return replace(
+            self,
+            rack_id=value.rack_id,
+            client_id=value.client_id,
+            client_host=value.client_host,
+            topic_names=frozenset(value.topic_names),
+        )
+
+    def with_current(self, value: ShareCurrentAssignmentValue) -> ShareGroupMember:
+        """Return the member with this current assignment."""
+        return replace(
+            self,
+            member_epoch=value.member_epoch,
+            previous_member_epoch=value.previous_member_epoch,
+            state=value.state,
+            assigned=value.assigned,
+        )
+
+    def metadata_record(self) -> ShareMemberMetadataValue:
+        """Return its metadata as a record's value."""
+        return ShareMemberMetadataValue(self.rack_id, self.client_id, self.client_host, tuple(sorted(self.topic_names)))
+
+    def current_record(self) -> ShareCurrentAssignmentValue:
+        """Return its current assignment as a record's value."""
+        return ShareCurrentAssignmentValue(self.member_epoch, self.previous_member_epoch, self.state, self.assigned)

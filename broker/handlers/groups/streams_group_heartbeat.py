@@ -1,0 +1,143 @@
+"""StreamsGroupHeartbeat (key 88): the request with which members of a streams group join, stay and leave.
+
+UNSUPPORTED_VERSION if streams.version is 0 or group.coordinator.rebalance.protocols does not name the protocol;
+GROUP_AUTHORIZATION_FAILED if the client may not READ the group. A topology must name neither internal nor illegal
+topics (STREAMS_INVALID_TOPOLOGY), and only topics that the client may DESCRIBE (TOPIC_AUTHORIZATION_FAILED). Then come
+the checks of `groups.streams.heartbeat`, in the order given there.
+
+Internal topics that are missing are created before the response, which still says that they are missing: the next
+heartbeat finds them. The client needs CREATE on the cluster or on each topic; what was refused is in the status.
+Differs from Kafka: the response waits for the creation, so it tells a failure immediately and not one heartbeat later;
+a topology with a negative epoch, two subtopologies of the same id or a copartition group of topics that do not exist is
+answered STREAMS_INVALID_TOPOLOGY or STREAMS_INVALID_TOPOLOGY_EPOCH and not UNKNOWN_SERVER_ERROR; a member id has at
+most 36 characters, as in share groups.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from barnabas.broker.groups.client import JoiningClient
+from barnabas.broker.groups.join_limits import ensure_streams_heartbeat_is_storable
+from barnabas.broker.handlers.authorization import denial, denied_names, ensure_allowed, is_cluster_allowed
+from barnabas.broker.quotas.mutation import mutation_quota
+from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.groups.streams_group_heartbeat import GroupStatus, StatusCode
+from barnabas.protocol.messages.security.resources import Operation, ResourceType
+from barnabas.protocol.messages.topics.topics import CreateTopicsRequest
+from barnabas.protocol.topic_name import is_internal, topic_name_fault
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from barnabas.broker.groups.streams.groups import StreamsGroups, StreamsHeartbeatResult
+    from barnabas.broker.metadata_changes import MetadataChanges
+    from barnabas.broker.network.session import Session
+    from barnabas.broker.probes import ApiProbe
+    from barnabas.protocol.messages.groups.streams_group_heartbeat import (
+        StreamsGroupHeartbeatRequest,
+        StreamsGroupHeartbeatResponse,
+    )
+    from barnabas.protocol.messages.groups.streams_topology import Topology
+    from barnabas.protocol.messages.topics.topics import NewTopic
+
+_API: Final = ApiKey.STREAMS_GROUP_HEARTBEAT
+_MAX_FAULTS: Final = 3
+"""Failed creations in a status; the others are counted."""
+
+
+class StreamsGroupHeartbeatHandler:
+    """Serves StreamsGroupHeartbeat."""
+
+    def __init__(self, groups: StreamsGroups, changes: MetadataChanges, probe: ApiProbe) -> None:
+        self._groups = groups
+        self._changes = changes
+        self._probe = probe
+
+    async def __call__(self, session: Session, request: StreamsGroupHeartbeatRequest) -> StreamsGroupHeartbeatResponse:
+        """Answer one StreamsGroupHeartbeat request as the module docstring specifies."""
+        ensure_enabled(self._groups)
+        ensure_allowed(session, Operation.READ, ResourceType.GROUP, request.group_id, _API)
+        if request.topology is not None:
+            _validate_topics(session, request.topology)
+        ensure_streams_heartbeat_is_storable(request)
+        answer: asyncio.Future[StreamsHeartbeatResult] = asyncio.get_running_loop().create_future()
+        self._groups.heartbeat(request, JoiningClient.of(session), self._probe).then(
+            lambda result: None if answer.done() else answer.set_result(result)  # done: the client has gone
+        )
+        result = await answer
+        if result.missing_topics:
+            await self._create(session, result)
+        return result.response
+
+    async def _create(self, session: Session, result: StreamsHeartbeatResult) -> None:
+        """Create the missing internal topics, and add what went wrong to the status."""
+        topics = result.missing_topics
+        if not is_cluster_allowed(session, Operation.CREATE, _API, log_denied=False):
+            names = [topic.name for topic in topics]
+            denied = denied_names(session, Operation.CREATE, ResourceType.TOPIC, names, _API)
+            if denied:
+                _explain(result, f"Unauthorized to CREATE on topics {', '.join(sorted(denied))}.")
+                return
+        faults = await self._faults(session, topics)
+        if faults:
+            more = len(faults) - _MAX_FAULTS
+            text = ", ".join(faults[:_MAX_FAULTS]) + (f" and {more} more" if more > 0 else "")
+            _explain(result, f"Creation failed: {text}.")
+
+    async def _faults(self, session: Session, topics: Sequence[NewTopic]) -> list[str]:
+        try:
+            created = await self._changes.create_topics(
+                CreateTopicsRequest(list(topics)), mutation_quota(session, is_strict=True)
+            )
+        except BrokerError as error:
+            return [f"{topic.name} ({error.message})" for topic in topics]
+        return [
+            f"{each.name} ({each.message or each.error.name})"
+            for each in created.topics
+            if each.error not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)  # another member's was first
+        ]
+
+
+def ensure_enabled(groups: StreamsGroups) -> None:
+    """Raise BrokerError UNSUPPORTED_VERSION if the protocol is not served."""
+    if not groups.is_enabled:
+        raise BrokerError(
+            ErrorCode.UNSUPPORTED_VERSION,
+            "streams groups need streams.version 1, and group.coordinator.rebalance.protocols has to name streams",
+        )
+
+
+def _validate_topics(session: Session, topology: Topology) -> None:
+    names: dict[str, None] = {}
+    for each in topology.subtopologies:
+        names.update(dict.fromkeys((*each.source_topics, *each.repartition_sink_topics)))
+        names.update(dict.fromkeys(topic.name for topic in each.repartition_source_topics))
+        names.update(dict.fromkeys(topic.name for topic in each.changelog_topics))
+    internal = [name for name in names if is_internal(name)]
+    if internal:
+        raise BrokerError(
+            ErrorCode.STREAMS_INVALID_TOPOLOGY,
+            f"Use of Kafka internal topics {','.join(internal)} in a Kafka Streams topology is prohibited.",
+        )
+    illegal = [name for name in names if topic_name_fault(name) is not None]
+    if illegal:
+        raise BrokerError(
+            ErrorCode.STREAMS_INVALID_TOPOLOGY, f"Topic names {','.join(illegal)} are not valid topic names."
+        )
+    if denied_names(session, Operation.DESCRIBE, ResourceType.TOPIC, names, _API):
+        raise denial(ResourceType.TOPIC)
+
+
+def _explain(result: StreamsHeartbeatResult, text: str) -> None:
+    """Add a text to the status of missing topics."""
+    status = result.response.status
+    assert status is not None
+    for position, each in enumerate(status):
+        if each.code is StatusCode.MISSING_INTERNAL_TOPICS:
+            status[position] = replace(each, detail=f"{each.detail}; {text}")
+            return
+    status.append(GroupStatus(StatusCode.MISSING_INTERNAL_TOPICS, text))

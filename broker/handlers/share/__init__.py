@@ -1,0 +1,1 @@
+"""Handlers of share partitions: fetches, acknowledgements, and the APIs of their states."""

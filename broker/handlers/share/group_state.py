@@ -1,0 +1,150 @@
+"""The APIs of share partitions' states, keys 83 to 87: Initialize-, Read-, Write-, DeleteShareGroupState, ...Summary.
+
+Brokers send them to the share coordinator. CLUSTER_AUTHORIZATION_FAILED for every partition without CLUSTER_ACTION on
+the cluster. An empty response for an empty group id, no topics, or a topic without partitions (84, 85, 87). Then the
+errors of `broker/share/shard`, in its order, each partition for itself. A partition of which the topic
+`__share_group_state` is being loaded: COORDINATOR_LOAD_IN_PROGRESS. Source: Kafka's ShareCoordinatorService.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from barnabas.broker.handlers.authorization import is_cluster_allowed
+from barnabas.broker.share.shard import StateChange
+from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.security.resources import Operation
+from barnabas.protocol.messages.share.group_state import (
+    GroupStateRequest,
+    GroupStateResponse,
+    PartitionState,
+    StateTopic,
+    refused,
+)
+from barnabas.protocol.share.state_records import SharePartitionKey, StateBatch
+
+if TYPE_CHECKING:
+    from barnabas.broker.network.deferred import Deferred
+    from barnabas.broker.network.session import Session
+    from barnabas.broker.probes import ApiProbe
+    from barnabas.broker.share.coordinator import ShareCoordinator
+
+_Begin = Callable[["ShareCoordinator", SharePartitionKey, Any], "Deferred[Any]"]
+"""Begins the work for one partition; the deferred answer is a BrokerError, or what `_Fill` takes."""
+
+_NEED_PARTITIONS: Final = (
+    ApiKey.READ_SHARE_GROUP_STATE,
+    ApiKey.WRITE_SHARE_GROUP_STATE,
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY,
+)
+
+
+class GroupStateHandler:
+    """Serves one of the APIs."""
+
+    def __init__(self, api: ApiKey, begin: _Begin, coordinator: ShareCoordinator, probe: ApiProbe) -> None:
+        self._api = api
+        self._begin = begin
+        self._coordinator = coordinator
+        self._probe = probe
+
+    async def __call__(self, session: Session, request: GroupStateRequest) -> GroupStateResponse:
+        """Answer one request as the module docstring specifies."""
+        if not is_cluster_allowed(session, Operation.CLUSTER_ACTION, self._api):
+            return refused(request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed.")
+        is_empty = self._api in _NEED_PARTITIONS and not all(topic.partitions for topic in request.topics)
+        if not request.group_id or is_empty:
+            return GroupStateResponse([])
+        begun = [
+            (
+                topic.topic_id,
+                [
+                    (
+                        each.partition,
+                        self._begin(
+                            self._coordinator,
+                            SharePartitionKey(request.group_id, topic.topic_id, each.partition),
+                            each,
+                        ),
+                    )
+                    for each in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+        return GroupStateResponse(
+            [
+                StateTopic(
+                    topic_id,
+                    [self._result(number, await self._coordinator.awaited(answer)) for number, answer in answers],
+                )
+                for topic_id, answers in begun
+            ]
+        )
+
+    def _result(self, number: int, found: Any) -> PartitionState:
+        if found is None:
+            return PartitionState(number)
+        if isinstance(found, BrokerError):
+            self._probe.count_error(found.code.name.lower())
+            return PartitionState(number, found.code, found.message)
+        return PartitionState(
+            number,
+            state_epoch=found.state_epoch,
+            leader_epoch=found.leader_epoch,
+            start_offset=found.start_offset,
+            delivery_complete_count=found.delivery_complete_count,
+            batches=getattr(found, "batches", ()),
+        )
+
+
+def initialize_handler(coordinator: ShareCoordinator, probe: ApiProbe) -> GroupStateHandler:
+    """Return the handler of InitializeShareGroupState."""
+    return GroupStateHandler(
+        ApiKey.INITIALIZE_SHARE_GROUP_STATE,
+        lambda coordinator, key, each: coordinator.begin(key, each.state_epoch, each.start_offset),
+        coordinator,
+        probe,
+    )
+
+
+def read_handler(coordinator: ShareCoordinator, probe: ApiProbe) -> GroupStateHandler:
+    """Return the handler of ReadShareGroupState."""
+    return GroupStateHandler(
+        ApiKey.READ_SHARE_GROUP_STATE,
+        lambda coordinator, key, each: coordinator.read(key, each.leader_epoch),
+        coordinator,
+        probe,
+    )
+
+
+def write_handler(coordinator: ShareCoordinator, probe: ApiProbe) -> GroupStateHandler:
+    """Return the handler of WriteShareGroupState."""
+
+    def begin(coordinator: ShareCoordinator, key: SharePartitionKey, each: Any) -> Deferred[Any]:
+        batches = [StateBatch(got.first_offset, got.last_offset, got.state, got.delivery_count) for got in each.batches]
+        change = StateChange(
+            each.state_epoch, each.leader_epoch, each.start_offset, batches, each.delivery_complete_count
+        )
+        return coordinator.write(key, change)
+
+    return GroupStateHandler(ApiKey.WRITE_SHARE_GROUP_STATE, begin, coordinator, probe)
+
+
+def delete_handler(coordinator: ShareCoordinator, probe: ApiProbe) -> GroupStateHandler:
+    """Return the handler of DeleteShareGroupState."""
+    return GroupStateHandler(
+        ApiKey.DELETE_SHARE_GROUP_STATE, lambda coordinator, key, _: coordinator.forget(key), coordinator, probe
+    )
+
+
+def summary_handler(coordinator: ShareCoordinator, probe: ApiProbe) -> GroupStateHandler:
+    """Return the handler of ReadShareGroupStateSummary."""
+    return GroupStateHandler(
+        ApiKey.READ_SHARE_GROUP_STATE_SUMMARY,
+        lambda coordinator, key, _: coordinator.read_summary(key),
+        coordinator,
+        probe,
+    )

@@ -1,0 +1,1 @@
+"""What the console knows of a cluster: requests to its brokers, and observations repeated in the background."""

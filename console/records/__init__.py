@@ -1,0 +1,1 @@
+"""Records as pages show them: fetched by offset, and their keys and values decoded."""

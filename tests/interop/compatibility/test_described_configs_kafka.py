@@ -1,0 +1,134 @@
+"""DescribeConfigs of brokers and topics names what Kafka 4.3 names, with its types, defaults, synonyms and texts.
+
+Both brokers run with different settings, so a property's default is compared, not its value. Every difference is listed
+here with its reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any, Final
+
+import pytest
+
+from barnabas.config.document import DIFFERENCES
+from barnabas.config.unserved_configs import NO_EFFECT, unserved_broker_properties, unserved_topic_properties
+from tests.config.test_kafka_tables import OURS_ALONE
+from tests.support.daemon import start_daemon
+from tests.support.kafka.apache_kafka import Kafka
+from tests.support.kafka.kafka_wire import KafkaWire, schema
+
+BROKER, TOPIC = 4, 2
+DEFAULT: Final = 5
+
+NOT_DEFINED_BY_KAFKA = "read by Kafka without a definition, as its authorizer's"
+INTERNAL_IN_KAFKA = "defined as internal by Kafka, which describes no such property"
+NOT_IN_KAFKA = "a property of Barnabas"
+MORE = {
+    **dict.fromkeys(OURS_ALONE, NOT_IN_KAFKA),
+    "allow.everyone.if.no.acl.found": NOT_DEFINED_BY_KAFKA,
+    "group.share.initialize.retry.interval.ms": INTERNAL_IN_KAFKA,
+    "log.initial.task.delay.ms": INTERNAL_IN_KAFKA,
+    "producer.id.expiration.check.interval.ms": INTERNAL_IN_KAFKA,
+    "replica.alter.log.dirs.io.max.bytes.per.second": NOT_DEFINED_BY_KAFKA,
+    "share.coordinator.cold.partition.snapshot.interval.ms": INTERNAL_IN_KAFKA,
+    "share.coordinator.state.topic.prune.interval.ms": INTERNAL_IN_KAFKA,
+    "super.users": NOT_DEFINED_BY_KAFKA,
+}
+MORE_OF_A_TOPIC = {"flush.acks.all": NOT_IN_KAFKA}
+SET_AT_FORMAT = {"min.insync.replicas": "Kafka 4 sets it for all brokers when it formats a directory"}
+
+
+class Pair:
+    """Descriptions of the same resources by Kafka and by Barnabas."""
+
+    def __init__(self, theirs: KafkaWire, ours: KafkaWire) -> None:
+        self.theirs = theirs
+        self.ours = ours
+
+    def described(self, kind: int, name: str) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return Kafka's and our configs of a resource, by name."""
+        return _described(self.theirs, kind, name), _described(self.ours, kind, name)
+
+
+def _described(kafka: KafkaWire, kind: int, name: str) -> dict[str, Any]:
+    kinds = schema("describe_configs", 4, "request")
+    resource = kinds.DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=None)
+    answer = kafka.call("describe_configs", 4, resources=(resource,), include_synonyms=True, include_documentation=True)
+    (result,) = answer.results
+    assert result.error_code == 0, result.error_message
+    return {config.name: config for config in result.configs}
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    directory = tmp_path_factory.mktemp("configs")
+    kafka = Kafka("4.3.0", directory / "kafka", directory / "scratch")
+    kafka.format()
+    new = schema("create_topics", 7, "request").CreatableTopic(
+        name="described", num_partitions=1, replication_factor=1, assignments=(), configs=()
+    )
+    with (
+        kafka.running() as theirs,
+        start_daemon(directory / "ours") as ours,
+        KafkaWire("127.0.0.1", theirs.port) as their_wire,
+        KafkaWire(ours.host, ours.port) as our_wire,
+    ):
+        for wire in (their_wire, our_wire):
+            wire.call("create_topics", 7, topics=(new,), timeout=timedelta(seconds=30), validate_only=False)
+        yield Pair(their_wire, our_wire)
+
+
+def defaults(config: Any) -> list[tuple[str, str | None]]:
+    """Return the synonyms that are defaults."""
+    return [(each.name, each.value) for each in config.synonyms if each.source == DEFAULT]
+
+
+def test_a_broker_describes_the_properties_of_kafkas_and_those_of_its_own(pair: Pair) -> None:
+    theirs, ours = pair.described(BROKER, "1")
+
+    assert len(theirs) == 340
+    assert set(theirs) - set(ours) == set()
+    assert set(ours) - set(theirs) == set(MORE)
+
+
+def test_a_broker_describes_types_defaults_and_what_may_change_as_kafkas_except_for_documented_differences(
+    pair: Pair,
+) -> None:
+    theirs, ours = pair.described(BROKER, "1")
+    different = {
+        name
+        for name, config in theirs.items()
+        if (config.config_type, config.is_sensitive, config.read_only, defaults(config))
+        != (ours[name].config_type, ours[name].is_sensitive, ours[name].read_only, defaults(ours[name]))
+    }
+
+    assert different - set(DIFFERENCES) == set()
+
+
+def test_a_topic_describes_what_kafkas_does_with_the_same_values_and_synonyms(pair: Pair) -> None:
+    theirs, ours = pair.described(TOPIC, "described")
+
+    assert len(theirs) == 33
+    assert set(theirs) - set(ours) == set()
+    assert set(ours) - set(theirs) == set(MORE_OF_A_TOPIC)
+    for name in set(theirs) - set(SET_AT_FORMAT):
+        expected, config = theirs[name], ours[name]
+        assert (config.value, config.config_type, config.config_source, config.read_only, config.is_sensitive) == (
+            (expected.value, expected.config_type, expected.config_source, False, False)
+        ), name
+        assert defaults(config) == defaults(expected), name
+
+
+@pytest.mark.parametrize(("kind", "name"), [(BROKER, "1"), (TOPIC, "described")])
+def test_what_has_no_effect_says_so_before_kafkas_documentation_and_all_else_has_some(
+    pair: Pair, kind: int, name: str
+) -> None:
+    theirs, ours = pair.described(kind, name)
+    unserved = unserved_broker_properties() if kind == BROKER else unserved_topic_properties()
+
+    assert len(unserved) >= 8
+    for each in unserved:
+        assert ours[each].documentation == NO_EFFECT + theirs[each].documentation
+    assert [each for each in set(ours) - set(unserved) if not ours[each].documentation] == []

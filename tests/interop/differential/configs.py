@@ -1,0 +1,53 @@
+"""Drawn configs of topics."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+
+_APPEND_TIME = "message.timestamp.type"
+_UNROLLED = "1048576"
+"""A size of segments that no script fills."""
+_ROLLING = ("segment.ms", "segment.index.bytes")
+REFUSING = ("max.message.bytes", "message.timestamp.before.max.ms", "message.timestamp.after.max.ms")
+"""Configs by which a topic refuses sound batches."""
+CHANGED: Mapping[str, list[str]] = {
+    "index.interval.bytes": ["0", "150", "4096"],
+    "max.message.bytes": ["500", "1048588"],
+    "compression.type": ["producer", "uncompressed"],
+    "message.timestamp.before.max.ms": ["3600000", "9223372036854775807"],
+    "retention.ms": ["-1"],
+}
+"""Configs that change within a script, with their values."""
+_OPTIONAL: Mapping[str, list[str]] = {
+    "cleanup.policy": ["compact", "compact,delete"],
+    _APPEND_TIME: ["LogAppendTime"],
+    "compression.type": ["uncompressed"],
+    "max.message.bytes": ["400", "1500"],
+    "message.timestamp.before.max.ms": ["3600000"],
+    "message.timestamp.after.max.ms": ["1000", "10000000000000"],
+    "segment.ms": ["60000", "600000"],
+    "segment.index.bytes": ["48", "100"],
+}
+
+
+def draw(chance: random.Random, *, has_own_clock: bool, restarts: bool) -> dict[str, str]:
+    """Draw the configs of one topic. `has_own_clock`: it may stamp its records, and then does not roll by time."""
+    drawn = {
+        "internal.segment.bytes": chance.choice(["2000", "4096", "16384", _UNROLLED, _UNROLLED]),
+        "index.interval.bytes": chance.choice(["0", "1", "100", "300", "4096"]),
+        "retention.ms": "-1",
+        "min.cleanable.dirty.ratio": "1",
+    }
+    for name, values in _OPTIONAL.items():
+        if chance.random() < 0.15:
+            drawn[name] = chance.choice(values)
+    if restarts:
+        drawn.pop("segment.index.bytes", None)  # Kafka does not start if a recovered segment has too many entries
+    drawn.pop("segment.ms" if has_own_clock else _APPEND_TIME, None)
+    return drawn
+
+
+def rolls(configs: Mapping[str, str]) -> bool:
+    """Return whether a topic with these configs has several segments."""
+    return configs.get("internal.segment.bytes") != _UNROLLED or not configs.keys().isdisjoint(_ROLLING)

@@ -1,0 +1,71 @@
+"""Comparison of what both brokers wrote for a script's topics, while they run and after a clean stop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from barnabas.broker.storage.files.file_names import (
+    LOG_SUFFIX,
+    OFFSET_INDEX_SUFFIX,
+    SNAPSHOT_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
+)
+from barnabas.broker.storage.files.leader_epoch import LEADER_EPOCH_CHECKPOINT
+from barnabas.broker.storage.producers.snapshot import decode_snapshot
+from tests.interop.differential.answers import Masks
+from tests.interop.differential.steps import LOOSE_TOPIC
+from tests.support.kafka.two_brokers import differences, without_topic_ids
+
+_INDEXES = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX)
+_METADATA = "partition.metadata"
+
+
+def compare_live(sides: Sequence[tuple[Path, Masks]], prefix: str) -> list[str]:
+    """Compare while both run: indexes have zeros at their end, and empty files may not be there yet."""
+    one, other = (
+        {
+            name: content.rstrip(b"\0") if Path(name).suffix in _INDEXES else content
+            for name, content in _files(*side, prefix).items()
+            if not name.endswith(_METADATA)
+        }
+        for side in sides
+    )
+    names = {name for name in one.keys() | other.keys() if one.get(name) or other.get(name)}
+    return differences(*({name: files[name] for name in names & files.keys()} for files in (one, other)))
+
+
+def compare_stopped(sides: Sequence[tuple[Path, Masks]], prefix: str) -> list[str]:
+    """Compare after a clean stop of both."""
+    return differences(*(without_topic_ids(_files(*side, prefix)) for side in sides))
+
+
+def _files(data: Path, masks: Masks, prefix: str) -> dict[str, bytes]:
+    found = {}
+    for directory in sorted(data.glob(f"{prefix}.*")):
+        if directory.name.endswith("-delete") or f".{LOOSE_TOPIC}-" in directory.name:
+            continue
+        for path in sorted(directory.iterdir()):
+            content = _masked(path, masks)
+            if content is not None:
+                found[f"{directory.name}/{path.name}"] = content
+    return found
+
+
+def _masked(path: Path, masks: Masks) -> bytes | None:
+    content = path.read_bytes()
+    if path.suffix == LOG_SUFFIX:
+        return masks.records(content)
+    if path.name == LEADER_EPOCH_CHECKPOINT and masks.without_epochs:
+        return None
+    if path.suffix == TRANSACTION_INDEX_SUFFIX and masks.ids:
+        return b"".join(
+            content[at : at + 2] + masks.producer_id(content[at + 2 : at + 10]) + content[at + 10 : at + 34]
+            for at in range(0, len(content), 34)
+        )
+    if path.suffix == TIME_INDEX_SUFFIX and masks.has_own_clock:
+        return None
+    if path.suffix == SNAPSHOT_SUFFIX and (masks.ids or masks.has_own_clock or masks.without_epochs):
+        return "\n".join(sorted(str(tuple(masks.row(row))) for row in decode_snapshot(content, path))).encode()
+    return content

@@ -1,0 +1,95 @@
+"""A client library at work while the broker is killed: a program that produces, and one that reads in a group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from confluent_kafka import Consumer, TopicPartition
+
+from tests.support.daemon import Daemon
+from tests.support.eventually import eventually
+from tests.support.program import Program
+
+RECORDS = 3000
+PARTITIONS = 3
+WAIT_S = 120.0
+TOPIC = "deliveries"
+GROUP = "readers"
+
+
+@dataclass(frozen=True)
+class Client:
+    """How a client library's programs are started.
+
+    Each gets the bootstrap address and the topic as arguments. `produce` then gets the number of records: their values
+    are `record 0`, `record 1`, and so on. It waits for each acknowledgement and then 2 ms, so that it is still at work
+    when the broker is killed, and ends with 0 when the last one has come. `consume` gets the group, starts at the
+    earliest offset, prints each value as a line, commits what it has printed, and runs until it is killed;
+    without `commits` the client has no groups, and reads all partitions from the start.
+    """
+
+    produce: Sequence[str]
+    consume: Sequence[str]
+    environ: Mapping[str, str] = field(default_factory=dict)
+    commits: bool = True
+
+
+def values(count: int = RECORDS) -> list[str]:
+    """Return the values of this many records."""
+    return [f"record {number}" for number in range(count)]
+
+
+def survive_kills(
+    daemon: Daemon, client: Client, directory: Path, *, total: int = RECORDS, partitions: int = PARTITIONS
+) -> None:
+    """Produce and read while the broker is killed and started twice, the second time together with the reader.
+
+    Asserts that every record is read, and that the committed offsets of a group reach the ends of the partitions.
+    """
+    daemon.create_topic(TOPIC, partitions=partitions)
+    environ = client.environ
+    producer = Program(directory / "producer", [*client.produce, daemon.bootstrap, TOPIC, str(total)], environ)
+    consumer = Program(directory / "consumer", [*client.consume, daemon.bootstrap, TOPIC, GROUP], environ)
+
+    def read() -> set[str]:
+        return set(consumer.lines) & expected
+
+    expected = set(values(total))
+    with consumer, producer:
+        for killed in range(2):
+            wait_for(lambda: len(read()), total // 6 * (killed + 1), "records are read")
+            assert producer.running, "the producer had ended before the broker was killed"
+            if killed:
+                consumer.kill()
+            daemon.restart(clean=False)
+            if killed:
+                consumer.start()
+        assert producer.wait(WAIT_S) == 0
+        wait_for(lambda: len(read()), total, "records are read")
+        if not client.commits:
+            return
+        ends = end_offsets(daemon.bootstrap, partitions)
+        wait_for(lambda: committed_offsets(daemon.bootstrap, partitions) == ends, True, "everything is committed")
+
+
+def wait_for(read: Callable[[], int], count: int, what: str) -> None:
+    """Wait until `read` returns at least `count`."""
+    eventually(lambda: read() >= count or None, what=f"{count}: {what}", timeout_s=WAIT_S)
+
+
+def end_offsets(bootstrap: str, partitions: int) -> list[int]:
+    """Return the log end offset of each partition."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "unused"})
+    ends = [consumer.get_watermark_offsets(TopicPartition(TOPIC, number), 30)[1] for number in range(partitions)]
+    consumer.close()
+    return ends
+
+
+def committed_offsets(bootstrap: str, partitions: int) -> list[int]:
+    """Return the group's committed offset of each partition, or a negative number."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": GROUP})
+    found = consumer.committed([TopicPartition(TOPIC, number) for number in range(partitions)], 30)
+    consumer.close()
+    return [each.offset for each in found]

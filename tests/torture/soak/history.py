@@ -1,0 +1,97 @@
+"""What the clients of a soak did and saw, in the order in which they learned it.
+
+Each event has numbers of one clock (`tick`): an operation that ended at 7 happened before one that began at 9. Clients
+append from several threads.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+Place = tuple[str, int]
+"""Topic and partition."""
+
+COMMITTED, ABORTED, UNKNOWN = "committed", "aborted", "unknown"
+
+
+class Write(NamedTuple):
+    """An acknowledged record of one idempotent session; `number` rises with the order of sends to its partition."""
+
+    session: str
+    number: int
+    place: Place
+    offset: int
+    value: bytes
+
+
+@dataclass
+class Transaction:
+    """One transaction. `ending` is the tick before the call that ends it, `ended` the one after its answer."""
+
+    name: str
+    began: int
+    writes: list[tuple[Place, bytes]] = field(default_factory=list)
+    reads: list[bytes] = field(default_factory=list)
+    """Values that the transaction consumed."""
+    outcome: str = UNKNOWN
+    ending: int | None = None
+    ended: int | None = None
+
+
+class Poll(NamedTuple):
+    """Records that one call returned. A session of a reader begins where its position was set anew."""
+
+    session: str
+    place: Place
+    tick: int
+    records: list[tuple[int, bytes]]
+    """Offsets and values."""
+
+
+class Commit(NamedTuple):
+    """An acknowledged commit of a group's offset, or (`is_read`) one that was fetched."""
+
+    group: str
+    place: Place
+    offset: int
+    began: int
+    ended: int
+    is_read: bool = False
+
+
+class KeyedWrite(NamedTuple):
+    """A write to a compacted topic; the writes of a key have rising numbers and are never concurrent."""
+
+    place: Place
+    key: bytes
+    number: int
+    is_acknowledged: bool
+
+
+@dataclass
+class History:
+    """Events of one round. The lists are in the order of arrival."""
+
+    writes: list[Write] = field(default_factory=list)
+    transactions: list[Transaction] = field(default_factory=list)
+    polls: list[Poll] = field(default_factory=list)
+    commits: list[Commit] = field(default_factory=list)
+    keyed: list[KeyedWrite] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    """Errors that clients got and went on after."""
+    tick: Callable[[], int] = field(default_factory=lambda: itertools.count(1).__next__)
+
+
+@dataclass
+class Final:
+    """What is stored at the end of a round: read with read_committed, with all transactions ended."""
+
+    records: dict[Place, list[tuple[int, bytes | None, bytes]]] = field(default_factory=dict)
+    """Offset, key and value by partition."""
+    starts: dict[Place, int] = field(default_factory=dict)
+    """Log start offsets at the end."""
+    offsets: dict[tuple[str, Place], int] = field(default_factory=dict)
+    """Committed offsets by group and partition."""

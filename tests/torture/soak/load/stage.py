@@ -1,0 +1,79 @@
+"""One round of a soak: its topics, its history, and the signals by which its clients end."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+from dataclasses import dataclass, field
+
+from tests.torture.soak.history import History
+
+PARTITIONS = 2
+_SMALL = {"segment.bytes": "65536", "file.delete.delay.ms": "1000"}
+
+
+@dataclass
+class Stage:
+    """What the clients of a round share. They write until `writers_end`, and read until `readers_end`."""
+
+    bootstrap: str
+    number: int
+    seed: int
+    history: History = field(default_factory=History)
+    writers_end: threading.Event = field(default_factory=threading.Event)
+    readers_end: threading.Event = field(default_factory=threading.Event)
+    transactional_ids: set[str] = field(default_factory=set)
+    pipes: dict[str, str] = field(default_factory=dict)
+    """Output topics of consume-transform-produce, by transactional id."""
+    groups: set[str] = field(default_factory=set)
+    """Groups whose members commit."""
+    commits: int = 0
+
+    def topic(self, kind: str) -> str:
+        """Return the round's topic of a kind."""
+        return f"{kind}-{self.seed}-{self.number}"
+
+    @property
+    def plain(self) -> str:
+        """The topic of idempotent producers, input of consume-transform-produce."""
+        return self.topic("plain")
+
+    @property
+    def ledger(self) -> str:
+        """The topic of transactions."""
+        return self.topic("ledger")
+
+    @property
+    def keyed(self) -> str:
+        """The compacted topic."""
+        return self.topic("keyed")
+
+    @property
+    def trimmed(self) -> str:
+        """The topic with a small retention."""
+        return self.topic("trimmed")
+
+    def topics(self) -> dict[str, dict[str, str]]:
+        """Return all topics with their properties."""
+        outputs = dict.fromkeys(self.pipes.values(), _SMALL)
+        return {
+            self.plain: _SMALL,
+            self.ledger: _SMALL,
+            self.keyed: {**_SMALL, "cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.1"},
+            self.trimmed: {**_SMALL, "retention.bytes": "131072"},
+            **outputs,
+        }
+
+    def chance(self, name: str) -> random.Random:
+        """Return a client's own random numbers."""
+        return random.Random(f"{self.seed}/{self.number}/{name}")
+
+    def note_error(self, name: str, error: object) -> None:
+        """Record an error after which a client goes on."""
+        self.history.errors.append(f"{name}: {type(error).__name__}: {error}")
+
+
+async def pause(seconds: float) -> None:
+    """Pace a client: an unpaced one would measure the machine."""
+    await asyncio.sleep(seconds)
