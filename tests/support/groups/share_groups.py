@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import timedelta
 from typing import Any
 
@@ -10,8 +11,8 @@ from tests.support.kafka.kafka_wire import KafkaWire, schema
 
 TIMEOUT = timedelta(seconds=30)
 
-TRIES = 2_000
-"""Heartbeats until the states of a group's partitions are initialized; each is a round trip."""
+SETTLING_S = 30.0
+"""How long the states of a group's partitions may take to be initialized."""
 
 
 def create(kafka: KafkaWire, topic: str, partitions: int = 1) -> None:
@@ -37,13 +38,15 @@ def heartbeat(kafka: KafkaWire, group: str, member: str, epoch: int, *topics: st
 
 def settled(kafka: KafkaWire, group: str, member: str, epoch: int) -> tuple[int, list[int]]:
     """Send heartbeats until the member has partitions; return its epoch and the partitions."""
-    for _ in range(TRIES):
+    deadline = time.monotonic() + SETTLING_S
+    while time.monotonic() < deadline:
         answer = heartbeat(kafka, group, member, epoch)
         assert answer.error_code == ErrorCode.NONE, answer.error_message
         epoch = answer.member_epoch
         if answer.assignment is not None and answer.assignment.topic_partitions:
             return epoch, partitions(answer)
-    raise AssertionError(f"no partition after {TRIES} heartbeats: {describe(kafka, group)}")
+        time.sleep(0.005)
+    raise AssertionError(f"no partition after {SETTLING_S:g} s of heartbeats: {describe(kafka, group)}")
 
 
 def partitions(answer: Any) -> list[int]:
