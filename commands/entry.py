@@ -9,12 +9,18 @@ import gc
 import os
 import sys
 
+_GC_THRESHOLD = 100_000
+"""Objects that are new since the last collection, when the next one begins."""
+
 
 def main() -> None:
     """Run the command. Always raises SystemExit."""
     try:
         if sys.argv[1:2] == ["serve"]:
             _serve()
+        # Imports, and the records that `produce` and `consume` hold, are hardly ever part of a cycle: at the default
+        # threshold the collections take a sixth of a start and a quarter of `consume`.
+        gc.set_threshold(_GC_THRESHOLD)
         from barnabas.commands.main import main as command
 
         command(prog_name="barnabas")

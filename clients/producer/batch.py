@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Sequence
+from itertools import groupby
 
 from barnabas.clients.producer.compression_ratio import CompressionRatio
 from barnabas.clients.producer.sequences import LineSequences, restamp
@@ -129,19 +130,12 @@ class ProducerBatch:
         offset = result.base_offset
         append_time = result.log_append_time_ms
         step = 0 if offset == NO_OFFSET else 1
-        previous: asyncio.Future[RecordMetadata] | None = None
-        for future, timestamp in zip(self.futures, self.timestamps, strict=True):
-            if future is previous:  # of records that were sent together
-                offset += step
-                continue
-            previous = future
+        first = 0
+        for future, run in groupby(self.futures):  # records that were sent together share a future
             if not future.done():  # the caller of send() may have cancelled it
-                future.set_result(
-                    _new_metadata(
-                        RecordMetadata, (topic, partition, offset, timestamp if append_time < 0 else append_time)
-                    )
-                )
-            offset += step
+                timestamp = self.timestamps[first] if append_time < 0 else append_time
+                future.set_result(_new_metadata(RecordMetadata, (topic, partition, offset + first * step, timestamp)))
+            first += len(list(run))
         self._finish()
 
     def fail(self, error: BaseException) -> None:

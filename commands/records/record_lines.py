@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -25,8 +26,8 @@ _TIMESTAMP_TYPES = {0: b"CreateTime", 1: b"LogAppendTime"}
 class RecordFormat(Protocol):
     """Writer of output lines."""
 
-    def line(self, record: AnyRecord) -> bytes:
-        """Format one record, with a newline."""
+    def lines(self, records: Sequence[AnyRecord]) -> bytes:
+        """Format records, each with a newline."""
         ...
 
 
@@ -36,6 +37,10 @@ class JsonFormat:
 
     all_base64: bool = False
     unreadable: int = 0
+
+    def lines(self, records: Sequence[AnyRecord]) -> bytes:
+        """Format records as one JSON object per line."""
+        return b"".join(map(self.line, records))
 
     def line(self, record: AnyRecord) -> bytes:
         """Format one record as JSON. See the module's docstring."""
@@ -82,6 +87,16 @@ class PlainFormat:
     with_headers: bool = False
     with_key: bool = False
     with_value: bool = True
+
+    def lines(self, records: Sequence[AnyRecord]) -> bytes:
+        """Format records, each with a newline."""
+        if self != PlainFormat(null_marker=self.null_marker, separator=self.separator):
+            return b"".join(map(self.line, records))
+        # Values only, the default: without a call for each record this takes a fifth of the time.
+        marker = self.null_marker
+        values = [marker if (value := record.value) is None else value for record in records]
+        values.append(b"")  # for the newline of the last one
+        return b"\n".join(values)
 
     def line(self, record: AnyRecord) -> bytes:
         """Format one record, with its parts in the order of Kafka's DefaultMessageFormatter."""

@@ -102,7 +102,7 @@ async def print_polled(
                 reading.ensure_not_idle(now - last_arrival, written)
             if end_of is not None:
                 records = [record for record in records if record.offset < end_of[record.partition]]
-            output.writelines(map(record_format.line, records))
+            output.write(record_format.lines(records))
             output.flush()
             written += len(records)
             progress.advance(len(records))

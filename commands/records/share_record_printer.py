@@ -47,7 +47,7 @@ async def print_share_records(
                         last_arrival = now
                     else:
                         reading.ensure_not_idle(now - last_arrival, written)
-                    output.writelines(map(record_format.line, records))
+                    output.write(record_format.lines(records))
                     output.flush()
                     await _settle(queue, records, acknowledge)
                     written += len(records)

@@ -8,11 +8,10 @@ the ratio that the caller expects (as in Kafka's producer). Layout: layout.py. S
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import repeat
 from typing import Final
 
 from barnabas.protocol.compression import Codec, compress
-from barnabas.protocol.records.kernels.kernel import append_record
+from barnabas.protocol.records.kernels.kernel import append_record, append_records
 from barnabas.protocol.records.layout import (
     CONTROL_MASK,
     HEADER_SIZE,
@@ -150,25 +149,34 @@ class RecordBatchBuilder:
         headers: Sequence[tuple[str, Buffer | None]] = (),
         keys: Sequence[Buffer | None] | None = None,
     ) -> int:
-        """Add records at the next offsets as long as they fit; return how many. Raises as `append`.
+        """Add records at the next offsets as long as they fit; return how many. Raises as `append`, and adds none.
 
         `keys` None: without keys; else one for each value.
         """
-        pairs = zip(repeat(None) if keys is None else keys, values, strict=keys is not None)
-        first_pair = next(pairs, None)
-        if first_pair is None or not self.append(timestamp, *first_pair, headers):
+        if keys is not None and len(keys) != len(values):
+            raise ValueError(f"{len(keys)} keys for {len(values)} values")
+        if not values:
             return 0
-        buffer, limit, timestamp_delta = self._buffer, self._record_limit, timestamp - self.base_timestamp
-        first = delta = self._next_delta - 1
+        buffer, delta = self._buffer, self._next_delta
+        start = len(buffer)
+        base_timestamp = self.base_timestamp if self.count else timestamp
+        taken = 0
         try:
-            for key, value in pairs:
-                if not append_record(buffer, limit, delta + 1, timestamp_delta, key, value, headers):
-                    break
-                delta += 1
-        finally:
-            self.count += delta - first
-            self._next_delta = delta + 1
-        return delta - first + 1
+            if not self.count:
+                append_record(buffer, _NO_LIMIT, delta, 0, None if keys is None else keys[0], values[0], headers)
+                taken = 1
+            taken += append_records(
+                buffer, self._record_limit, delta + taken, timestamp - base_timestamp, keys, values, taken, headers
+            )
+        except BaseException:
+            del buffer[start:]
+            raise
+        self.base_timestamp = base_timestamp
+        self.count += taken
+        self._next_delta = delta + taken
+        if taken and timestamp > self.max_timestamp:
+            self.max_timestamp = timestamp
+        return taken
 
     def build(self) -> bytes:
         """Return the batch. Raises ValueError without records, or when a number does not fit its header field."""

@@ -29,6 +29,16 @@ def append_record(
     value: _Buffer | None,
     headers: Sequence[tuple[str, _Buffer | None]],
 ) -> int: ...
+def append_records(
+    target: bytearray,
+    limit: int,
+    offset_delta: int,
+    timestamp_delta: int,
+    keys: Sequence[_Buffer | None] | None,
+    values: Sequence[_Buffer | None],
+    begin: int,
+    headers: Sequence[tuple[str, _Buffer | None]],
+) -> int: ...
 def one_record_batch(timestamp: int, key: _Buffer | None, value: _Buffer | None) -> bytearray: ...
 def find_batch(buffer: _Buffer, position: int, target_offset: int) -> tuple[int, int, int, int]: ...
 def murmur2(key: _Buffer) -> int: ...

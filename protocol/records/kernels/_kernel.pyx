@@ -174,12 +174,40 @@ def find_timestamp(
 
 def append_record(bytearray target not None, int64_t limit, offset_delta, timestamp_delta, key, value, headers):
     """See kernel_python.append_record."""
-    cdef int64_t delta = _checked_offset_delta(offset_delta)
+    return _append(
+        target, limit, _checked_offset_delta(offset_delta), _checked_timestamp_delta(timestamp_delta),
+        _as_bytes(key), _as_bytes(value), _encoded(headers),
+    )
+
+
+def append_records(
+    bytearray target not None, int64_t limit, offset_delta, timestamp_delta, keys, values, Py_ssize_t begin, headers
+):
+    """See kernel_python.append_records."""
     cdef int64_t time_delta = _checked_timestamp_delta(timestamp_delta)
-    cdef bytes key_bytes = _as_bytes(key)
-    cdef bytes value_bytes = _as_bytes(value)
     cdef list encoded = _encoded(headers)
-    cdef int64_t body = _body_size(delta, time_delta, key_bytes, value_bytes, encoded)
+    cdef Py_ssize_t start = PyByteArray_GET_SIZE(target)
+    cdef Py_ssize_t index = begin
+    cdef Py_ssize_t end = len(values)
+    try:
+        while index < end:
+            if not _append(
+                target, limit, _checked_offset_delta(offset_delta + (index - begin)), time_delta,
+                None if keys is None else _as_bytes(keys[index]), _as_bytes(values[index]), encoded,
+            ):
+                break
+            index += 1
+    except BaseException:
+        PyByteArray_Resize(target, start)
+        raise
+    return index - begin
+
+
+cdef int64_t _append(
+    bytearray target, int64_t limit, int64_t offset_delta, int64_t timestamp_delta, bytes key, bytes value, list headers
+) except -1:
+    """Write a record to the end of `target`; return its size, or 0 beyond the limit."""
+    cdef int64_t body = _body_size(offset_delta, timestamp_delta, key, value, headers)
     cdef int64_t size = varint_size(body) + body
     cdef Py_ssize_t start = PyByteArray_GET_SIZE(target)
     cdef uint8_t* out
@@ -189,13 +217,13 @@ def append_record(bytearray target not None, int64_t limit, offset_delta, timest
     out = <uint8_t*> PyByteArray_AS_STRING(target) + start
     out = put_varint(out, body)
     out[0] = 0
-    out = put_varint(out + 1, time_delta)
-    out = put_varint(out, delta)
-    out = _put_nullable(out, key_bytes)
-    out = _put_nullable(out, value_bytes)
-    out = put_varint(out, 0 if encoded is None else len(encoded))
-    if encoded is not None:
-        for header_key, header_value in encoded:
+    out = put_varint(out + 1, timestamp_delta)
+    out = put_varint(out, offset_delta)
+    out = _put_nullable(out, key)
+    out = _put_nullable(out, value)
+    out = put_varint(out, 0 if headers is None else len(headers))
+    if headers is not None:
+        for header_key, header_value in headers:
             out = _put_nullable(out, <bytes> header_key)
             out = _put_nullable(out, <bytes> header_value)
     return size

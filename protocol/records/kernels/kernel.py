@@ -26,6 +26,7 @@ KERNEL: Final[Literal["compiled", "python"]] = "python" if load_compiled(_compil
 if TYPE_CHECKING or KERNEL == "python":
     from barnabas.protocol.records.kernels.kernel_python import (
         append_record,
+        append_records,
         check_payload,
         decode_payload,
         find_batch,
@@ -36,6 +37,7 @@ if TYPE_CHECKING or KERNEL == "python":
 else:
     from barnabas.protocol.records.kernels._kernel import (
         append_record,
+        append_records,
         check_payload,
         decode_payload,
         find_batch,
@@ -47,6 +49,7 @@ else:
 __all__ = [
     "KERNEL",
     "append_record",
+    "append_records",
     "check_payload",
     "decode_payload",
     "find_batch",

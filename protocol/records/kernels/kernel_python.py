@@ -152,6 +152,40 @@ def append_record(
     return size
 
 
+def append_records(
+    target: bytearray,
+    limit: int,
+    offset_delta: int,
+    timestamp_delta: int,
+    keys: Sequence[_Buffer | None] | None,
+    values: Sequence[_Buffer | None],
+    begin: int,
+    headers: Sequence[tuple[str, _Buffer | None]],
+) -> int:
+    """Write the records from `values[begin]` on to the end of `target`, up to `limit`, and return how many.
+
+    The first has `offset_delta`, each further one the next; all have the timestamp and the headers. `keys` None: they
+    have none. Raises as `append_record`; `target` is then unchanged.
+    """
+    start = len(target)
+    index = begin
+    try:
+        while index < len(values) and append_record(
+            target,
+            limit,
+            offset_delta + (index - begin),
+            timestamp_delta,
+            None if keys is None else keys[index],
+            values[index],
+            headers,
+        ):
+            index += 1
+    except BaseException:
+        del target[start:]
+        raise
+    return index - begin
+
+
 def one_record_batch(timestamp: int, key: _Buffer | None, value: _Buffer | None) -> bytearray:
     """Return an uncompressed batch of one record without headers, at a fraction of a builder's cost.
 

@@ -242,6 +242,34 @@ def test_a_value_that_no_record_can_hold_leaves_no_trace(
     assert target == b"before"
 
 
+@given(records, st.integers(0, 3), st.booleans(), st.integers(-1, 400))
+def test_records_appended_together_are_those_appended_one_by_one(
+    listed: list[Record], begin: int, with_keys: bool, limit: int
+) -> None:
+    values = [entry.value for entry in listed]
+    keys = [entry.key for entry in listed] if with_keys else None
+    headers = listed[0].headers
+    for kernel in (load_kernel("compiled"), load_kernel("python")):
+        one_by_one = bytearray(b"before")
+        count = 0
+        for index in range(begin, len(values)):
+            key = None if keys is None else keys[index]
+            if not kernel.append_record(one_by_one, limit, 7 + count, 3, key, values[index], headers):
+                break
+            count += 1
+        together = bytearray(b"before")
+        assert kernel.append_records(together, limit, 7, 3, keys, values, begin, headers) == count
+        assert together == one_by_one
+
+
+@pytest.mark.parametrize("values", [[b"a", "text"], [b"a", 7], [b"a", *[b"b"] * 3]])
+def test_records_that_cannot_all_be_written_leave_no_trace(kernel: ModuleType, values: list[Any]) -> None:
+    target = bytearray(b"before")
+    with pytest.raises((TypeError, ValueError)):
+        kernel.append_records(target, -1, 2**31 - 3, 0, None, values, 0, ())
+    assert target == b"before"
+
+
 def test_keys_and_values_may_be_any_bytes(kernel: ModuleType) -> None:
     target = bytearray()
     kernel.append_record(target, -1, 0, 0, bytearray(b"key"), memoryview(b"-value-")[1:-1], [("h", bytearray(b"x"))])
