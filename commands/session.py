@@ -6,11 +6,13 @@ import asyncio
 import logging
 import os
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
-from barnabas.clients.admin.admin import Admin
 from barnabas.clients.config import AdminConfig
 from barnabas.commands.options import client_security
+
+if TYPE_CHECKING:
+    from barnabas.clients.admin.admin import Admin
 
 CLIENT_ID = "barnabas-command"
 
@@ -64,6 +66,7 @@ def run_limited(bootstrap: str, timeout_s: float, work: Callable[[AdminConfig], 
 
 def with_admin(bootstrap: str, timeout_s: float, work: Callable[[Admin], Awaitable[T]]) -> T:
     """Connect, run `work` and disconnect. Raises TimeoutError, naming the broker, if all that exceeds `timeout_s`."""
+    from barnabas.clients.admin.admin import Admin  # a fifth of a start, which `produce` and `consume` do not need
 
     async def connected(config: AdminConfig) -> T:
         async with Admin(config) as admin:

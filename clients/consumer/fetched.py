@@ -17,14 +17,13 @@ from barnabas.clients.records import ConsumerRecord
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.messages.data.fetch import AbortedTransaction
 from barnabas.protocol.records.batch import RecordBatch, iter_batches
-from barnabas.protocol.records.reader import read_records
+from barnabas.protocol.records.reader import read_fetched, read_records
 from barnabas.protocol.topic_partition import TopicPartition
 
 ABORT_MARKER = 0
 """The type of a control record that ends an aborted transaction (1: a committed one)."""
 
 _CONTROL_KEY = struct.Struct(">hh")  # version, type
-_new_record = tuple.__new__
 
 
 @dataclass(slots=True)
@@ -100,17 +99,12 @@ class FetchedSlice:
         if self._is_aborted(batch):
             return DecodedBatch([], batch.next_offset)
         topic, partition = self._topic_partition
-        timestamp_type = int(batch.timestamp_type)
-        records = read_records(batch, max_decompressed_bytes=self._config.max_batch_bytes)
+        records = read_fetched(
+            batch, ConsumerRecord, topic, partition, max_decompressed_bytes=self._config.max_batch_bytes
+        )
         if batch.base_offset < position:
             records = [record for record in records if record.offset >= position]
-        return DecodedBatch(
-            [
-                _new_record(ConsumerRecord, (topic, partition, offset, timestamp, timestamp_type, key, value, headers))
-                for offset, timestamp, key, value, headers in records
-            ],
-            batch.next_offset,
-        )
+        return DecodedBatch(records, batch.next_offset)
 
     def _begin_aborted(self, offset: int) -> None:
         """Note aborted transactions that start up to `offset`, before markers are looked at too.

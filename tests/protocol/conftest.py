@@ -15,7 +15,14 @@ def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> M
     """One of the two kernels, in use by the builder and the reader for the time of the test."""
     module = load_kernel(request.param)
     for user in (builder, reader):
-        for name in ("append_record", "append_records", "check_payload", "decode_payload", "find_timestamp"):
+        for name in (
+            "append_record",
+            "append_records",
+            "check_payload",
+            "decode_fetched",
+            "decode_payload",
+            "find_timestamp",
+        ):
             if hasattr(user, name):
                 monkeypatch.setattr(user, name, getattr(module, name))
     return module

@@ -1,10 +1,12 @@
 """Types of the compiled kernel; the functions are described in kernel_python.py, whose signatures these are."""
 
 from collections.abc import Sequence
+from typing import Any, TypeVar
 
 from barnabas.protocol.records.record import Record, RecordsSummary
 
 _Buffer = bytes | bytearray | memoryview
+_Row = TypeVar("_Row", bound=tuple[Any, ...])
 
 def check_payload(
     payload: _Buffer, count: int, last_offset_delta: int, base_timestamp: int, contiguous: bool
@@ -17,6 +19,18 @@ def decode_payload(
     base_timestamp: int,
     append_timestamp: int | None,
 ) -> list[Record]: ...
+def decode_fetched(
+    payload: _Buffer,
+    count: int,
+    base_offset: int,
+    last_offset_delta: int,
+    base_timestamp: int,
+    append_timestamp: int | None,
+    kind: type[_Row],
+    topic: str,
+    partition: int,
+    timestamp_type: int,
+) -> list[_Row]: ...
 def find_timestamp(
     payload: _Buffer, count: int, last_offset_delta: int, base_timestamp: int, target: int
 ) -> tuple[int, int] | None: ...

@@ -114,11 +114,45 @@ def decode_payload(
     append_timestamp,
 ):
     """See kernel_python.decode_payload."""
+    return _decode(payload, count, base_offset, last_offset_delta, base_timestamp, append_timestamp, Record, None)
+
+
+def decode_fetched(
+    payload,
+    int64_t count,
+    int64_t base_offset,
+    int64_t last_offset_delta,
+    int64_t base_timestamp,
+    append_timestamp,
+    type kind not None,
+    topic,
+    partition,
+    timestamp_type,
+):
+    """See kernel_python.decode_fetched."""
+    if not issubclass(kind, tuple):
+        raise TypeError(f"{kind.__name__} is not a kind of tuple")
+    around = (topic, partition, timestamp_type)
+    return _decode(payload, count, base_offset, last_offset_delta, base_timestamp, append_timestamp, kind, around)
+
+
+cdef list _decode(
+    payload,
+    int64_t count,
+    int64_t base_offset,
+    int64_t last_offset_delta,
+    int64_t base_timestamp,
+    append_timestamp,
+    type kind,
+    tuple around,
+):
+    """Return all records: as Record if `around` is None, else as rows of `kind` with its three fields."""
     cdef Py_buffer view
     cdef Payload payload_records
     cdef Walk walk
     cdef Fault fault
     cdef int64_t offset
+    cdef Py_ssize_t field
     cdef list records = []
     PyObject_GetBuffer(payload, &view, PyBUF_SIMPLE)
     try:
@@ -130,12 +164,23 @@ def decode_payload(
                 fault = BAD_OFFSET
             if fault != FINE:
                 break
-            record = (<PyTypeObject*> Record).tp_alloc(<PyTypeObject*> Record, 5)
-            _set(record, 0, offset)
-            _set(record, 1, walk.timestamp if append_timestamp is None else append_timestamp)
-            _set(record, 2, _nullable(view.buf, walk.key_at, walk.key_size))
-            _set(record, 3, _nullable(view.buf, walk.value_at, walk.value_size))
-            _set(record, 4, _headers(view.buf, &walk) if walk.header_count else ())
+            if around is None:
+                record = (<PyTypeObject*> kind).tp_alloc(<PyTypeObject*> kind, 5)
+                field = 0
+            else:
+                record = (<PyTypeObject*> kind).tp_alloc(<PyTypeObject*> kind, 8)
+                _set(record, 0, around[0])
+                _set(record, 1, around[1])
+                field = 2
+            _set(record, field, offset)
+            _set(record, field + 1, walk.timestamp if append_timestamp is None else append_timestamp)
+            field += 2
+            if around is not None:
+                _set(record, field, around[2])
+                field += 1
+            _set(record, field, _nullable(view.buf, walk.key_at, walk.key_size))
+            _set(record, field + 1, _nullable(view.buf, walk.value_at, walk.value_size))
+            _set(record, field + 2, _headers(view.buf, &walk) if walk.header_count else ())
             # A record cannot be part of a cycle, but CPython never untracks a NamedTuple itself, so every collection
             # visits it: with half a million records kept, a full collection took 300 ms, and reading was six times
             # slower.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from barnabas.protocol.records.errors import (
     BAD_COUNT,
@@ -42,6 +42,7 @@ from barnabas.protocol.records.record import Headers, Record, RecordsSummary
 from barnabas.protocol.records.seal import seal
 
 _Buffer = bytes | bytearray | memoryview
+_Row = TypeVar("_Row", bound=tuple[Any, ...])
 
 _INT32_MAX: Final = 0x7FFF_FFFF
 _INT64_MIN: Final = -0x8000_0000_0000_0000
@@ -104,6 +105,29 @@ def decode_payload(
             )
         )
     return records
+
+
+def decode_fetched(
+    payload: _Buffer,
+    count: int,
+    base_offset: int,
+    last_offset_delta: int,
+    base_timestamp: int,
+    append_timestamp: int | None,
+    kind: type[_Row],
+    topic: str,
+    partition: int,
+    timestamp_type: int,
+) -> list[_Row]:
+    """Return what `decode_payload` does as rows of a named tuple, which are made in one step.
+
+    `kind` has the fields topic, partition, offset, timestamp, timestamp_type, key, value, headers.
+    """
+    records = decode_payload(payload, count, base_offset, last_offset_delta, base_timestamp, append_timestamp)
+    return [
+        tuple.__new__(kind, (topic, partition, offset, timestamp, timestamp_type, key, value, headers))
+        for offset, timestamp, key, value, headers in records
+    ]
 
 
 def find_timestamp(
