@@ -1,7 +1,7 @@
 """Mutated requests of real clients, by the million: `python -m tests.torture.hostile --frames 1000000 --seed 1`.
 
-Peers in other processes send mutants to a broker, each on a connection of its own, while a modest client produces one
-record at a time. The broker must not end, log an error or keep the memory, and each record that it acknowledged must
+Peers in other processes send mutants to a broker, over many connections, while a modest client produces one record at
+a time. The broker must not end, log an error or keep the memory, and each record that it acknowledged must
 be there at the end. Prints what the modest client had to wait and how much memory the broker has taken; exits with 1
 if something is wrong. A frame that is not answered is given up with its connection: a join or a fetch may wait.
 """
@@ -9,9 +9,9 @@ if something is wrong. A frame that is not answered is given up with its connect
 from __future__ import annotations
 
 import argparse
+import asyncio
 import multiprocessing
 import os
-import socket
 import struct
 import sys
 import tempfile
@@ -22,18 +22,22 @@ from pathlib import Path
 from statistics import quantiles
 from typing import NamedTuple
 
+import uvloop
+
 from tests.support.daemon import Daemon, start_daemon
 from tests.support.frames import Mutator, by_api
 from tests.support.storage.records import plain
 from tests.support.wire import WireClient
 
 PEERS = 2
+CONNECTIONS = 64
+"""Of each peer; most of the time, some of them wait for an answer that does not come."""
 PAUSE_S = 0.005
 """Between two records of the modest client."""
-PATIENCE_S = 0.05
+PATIENCE_S = 0.1
 HEADER_BYTES = 8
 """API key, version and correlation id, which seven of eight mutants keep."""
-CHUNK = 2000
+CHUNK = 20_000
 RSS_GROWTH_BYTES = 192 << 20
 TOPIC = "modest"
 
@@ -50,7 +54,7 @@ class Work(NamedTuple):
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.torture.hostile", description=__doc__)
     parser.add_argument("--frames", type=int, default=1_000_000, help="number of mutants (default 1,000,000)")
-    parser.add_argument("--seed", type=int, default=1, help="the first seed; there are 2,000 mutants of each")
+    parser.add_argument("--seed", type=int, default=1, help="the first seed; there are 20,000 mutants of each")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="barnabas-hostile-") as directory:
         with start_daemon(Path(directory) / "broker") as daemon:
@@ -96,20 +100,29 @@ def run(daemon: Daemon, frames: int, seed: int) -> list[str]:
 
 def send_all(work: Work) -> Counter[str]:
     """Send the mutants of one seed; return how many were answered, closed and not answered."""
+    return uvloop.run(_send_all(work))
+
+
+async def _send_all(work: Work) -> Counter[str]:
     outcomes: Counter[str] = Counter()
-    connection: socket.socket | None = None
-    for mutant in mutants(work.seed, work.size):
-        if connection is None:
-            connection = socket.create_connection((work.host, work.port), 20.0)
-            connection.settimeout(PATIENCE_S)
-        outcome = _sent(connection, mutant)
+    left = mutants(work.seed, work.size)  # the connections take from it in turn
+    await asyncio.gather(*(_send_over_connections(work, left, outcomes) for _ in range(CONNECTIONS)))
+    return outcomes
+
+
+async def _send_over_connections(work: Work, left: Iterator[bytes], outcomes: Counter[str]) -> None:
+    """Send mutants over one connection at a time: what is not answered, or closed, needs another one."""
+    writer: asyncio.StreamWriter | None = None
+    for mutant in left:
+        if writer is None:
+            reader, writer = await asyncio.open_connection(work.host, work.port)
+        outcome = await _sent(reader, writer, mutant)
         outcomes[outcome] += 1
         if outcome != "answered":
-            connection.close()
-            connection = None
-    if connection is not None:
-        connection.close()
-    return outcomes
+            writer.transport.abort()
+            writer = None
+    if writer is not None:
+        writer.transport.abort()
 
 
 def mutants(seed: int, count: int) -> Iterator[bytes]:
@@ -125,18 +138,14 @@ def mutants(seed: int, count: int) -> Iterator[bytes]:
         yield struct.pack(">i", size) + mutant
 
 
-def _sent(connection: socket.socket, frame: bytes) -> str:
+async def _sent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, frame: bytes) -> str:
     try:
-        connection.sendall(frame)
-        found = b""
-        while len(found) < 4 or len(found) < 4 + int.from_bytes(found[:4], "big"):
-            chunk = connection.recv(1 << 16)
-            if not chunk:
-                return "closed"
-            found += chunk
+        async with asyncio.timeout(PATIENCE_S):
+            writer.write(frame)
+            await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
     except TimeoutError:
         return "not answered"
-    except (ConnectionResetError, BrokenPipeError):
+    except (asyncio.IncompleteReadError, ConnectionError):
         return "closed"
     return "answered"
 
