@@ -9,7 +9,7 @@
 #   make sanitize            the tests of records and appends on kernels built with ASan and UBSan
 #   make test-pythons        the core tests on each installed CPython, 3.11 to 3.14 (VERSIONS="3.13 3.14")
 #   make wheels              a source distribution, and a manylinux wheel for each of them, tried without a compiler: dist/
-#   make torture             the long form of tests/torture: crash states, and faults put into the code (ARGS="--seconds 3600")
+#   make torture             the long form of tests/torture: crash states, faults, hostile peers (ARGS="--seconds 3600")
 #   make soak                mixed load with faults for two hours, and a checker (ARGS="--seconds 600 --seed 7")
 #   make interop             tests with other software: Apache Kafka, clients in other languages, containers
 #   make demo, make bench    real data end to end; benchmarks beside the machine's limits
@@ -80,7 +80,7 @@ test: $(BYTECODE)
 torture: $(BYTECODE)
 	BARNABAS_TORTURE=long $(BIN)/python -m pytest --timeout=600 tests/torture
 	$(BIN)/python -m tests.torture $(ARGS)
-	$(BIN)/python -m tests.torture.hostile --frames 200000
+	$(BIN)/python -m tests.torture.hostile --frames 200000 --attacks 5
 
 soak: $(BYTECODE)
 	$(BIN)/python -m tests.torture.soak $(ARGS)
