@@ -1,6 +1,7 @@
-// Word count on Kafka Streams with exactly_once_v2. Arguments: bootstrap, application id, input topic, output topic,
-// state directory, then settings as name=value, or name= without it. Prints "running" when it processes records. The
-// record cache is off, so each occurrence of a word gives one record of its new count.
+// Word count on Kafka Streams. Arguments: bootstrap, application id, input topic, output topic, state directory, then
+// settings as name=value, or name= without it; processing.guarantee is exactly_once_v2 unless it is one of them. Prints
+// "running" when it processes records. The record cache is off, so each occurrence of a word gives one record of its new
+// count.
 
 import java.time.Duration;
 import java.util.Arrays;
