@@ -43,6 +43,10 @@ class BrokerProcessError(AssertionError):
     """The broker failed to start or stop; the message ends with its log."""
 
 
+class _PortTakenError(BrokerProcessError):
+    """Another program has the port of an earlier start."""
+
+
 class SpawnedProcess(Protocol):
     """The part of `subprocess.Popen` that a BrokerProcess uses."""
 
@@ -133,18 +137,24 @@ class BrokerProcess:
         return serve + [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
 
     def start(self) -> None:
-        """Start the process and wait until it serves. Raises BrokerProcessError if it ends or is not ready in time."""
+        """Start the process and wait until it serves. Raises BrokerProcessError if it ends or is not ready in time.
+
+        While another program has a port of an earlier start, it is tried again: any program that asks for a free port
+        may get this one.
+        """
         if self.running:
             raise BrokerProcessError("the daemon is running already")
+        self._close_ended()
         self.directory.mkdir(parents=True, exist_ok=True)
-        self._ready_file.unlink(missing_ok=True)
-        self._starts += 1
-        with self.log_path.open("ab") as log:
-            log.write(f"--- start {self._starts}\n".encode())
-            log.flush()
-            environ = {**_own_environ(), "PYTHONUNBUFFERED": "1", **self._environ}
-            self._process = self._spawn(self.command(), environ, log)
-        self._await_ready(self._process)
+        deadline = time.monotonic() + READY_TIMEOUT_S
+        while True:
+            try:
+                self._start_once()
+                return
+            except _PortTakenError:
+                if time.monotonic() > deadline:
+                    raise
+            time.sleep(_POLL_INTERVAL_S)  # bounded; another program offers no event to wait on
 
     def stop(self, signal_number: int = signal.SIGTERM) -> int:
         """Send SIGTERM (or another signal), wait for the exit and return its code; 0 is a clean shutdown."""
@@ -206,12 +216,35 @@ class BrokerProcess:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if not self.running:
+            self._close_ended()
             return
         if error is None:
             self.stop()
             return
         self.kill()
         error.add_note(self.log_tail())
+
+    def _start_once(self) -> None:
+        self._ready_file.unlink(missing_ok=True)
+        self._starts += 1
+        heading = f"--- start {self._starts}\n"
+        with self.log_path.open("ab") as log:
+            log.write(heading.encode())
+            log.flush()
+            environ = {**_own_environ(), "PYTHONUNBUFFERED": "1", **self._environ}
+            self._process = self._spawn(self.command(), environ, log)
+        try:
+            self._await_ready(self._process)
+        except BrokerProcessError as error:
+            _, _, said = self.log.rpartition(heading)
+            if self.port and "cannot listen on" in said and "in use" in said:
+                raise _PortTakenError(*error.args) from None
+            raise
+
+    def _close_ended(self) -> None:
+        """Close the pipe of a process that has ended by itself."""
+        if self._process is not None:
+            _close_pipe(self._process)
 
     def _listeners(self) -> str:
         """Return the value of `listeners`; a port of 0 is a free one."""

@@ -30,7 +30,7 @@ def test_a_broker_says_ready_once_it_serves_and_stopping_when_it_stops(tmp_path:
         environ = {**os.environ, VARIABLE: str(tmp_path / "notify")}
         with start_fresh_daemon(tmp_path / "broker", environ=environ) as daemon:
             assert manager.recv(1000).decode() == f"READY=1\nSTATUS=serving, port {daemon.port}\n"
-            socket.create_connection((daemon.host, daemon.port), timeout=5).close()
+            socket.create_connection((daemon.host, daemon.port), timeout=30).close()
         assert manager.recv(1000) == b"STOPPING=1\nSTATUS=flushing the logs\n"
         manager.setblocking(False)
         with pytest.raises(BlockingIOError):

@@ -145,7 +145,7 @@ def test_the_ready_file_says_where_and_goes_at_the_end(tmp_path: Path) -> None:
         assert ready["ports"] == {"PLAINTEXT": ready["port"]}
         assert ready["pid"] == daemon.pid
         assert ready["log_dirs"] == [str(daemon.data_directory)]
-        socket.create_connection((ready["host"], ready["metrics_port"]), timeout=5).close()
+        socket.create_connection((ready["host"], ready["metrics_port"]), timeout=30).close()
     assert not (tmp_path / "ready.json").exists()
 
 
@@ -159,7 +159,7 @@ def test_the_ready_file_can_be_a_line_of_standard_output(tmp_path: Path) -> None
         assert broker.stdin is not None
         assert broker.stdout is not None
         ready = json.loads(broker.stdout.readline())
-        socket.create_connection((ready["host"], ready["port"]), timeout=5).close()
+        socket.create_connection((ready["host"], ready["port"]), timeout=30).close()
         broker.stdin.close()
         assert broker.wait(EXIT_TIMEOUT_S) == 0
         assert ready["pid"] == broker.pid

@@ -254,11 +254,11 @@ async def test_a_request_between_the_peers_close_and_connection_lost_is_refused(
 
 
 async def test_a_response_timeout_fails_all_requests_and_closes(broker: FakeBroker) -> None:
-    async with connected(broker, request_timeout_ms=10_000) as connection:
+    async with connected(broker, request_timeout_ms=60_000) as connection:
         broker.intercept = lambda api, request: Silence()
         patient = connection.request(ApiKey.METADATA, ALL_TOPICS)
         hasty = connection.request(ApiKey.METADATA, ALL_TOPICS, timeout_ms=30)
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(30):
             with pytest.raises(BrokerTimeoutError, match="did not answer metadata within 30 ms"):
                 await hasty
         with pytest.raises(BrokerTimeoutError):

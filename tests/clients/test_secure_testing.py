@@ -64,7 +64,7 @@ def test_another_client_library_logs_in(running: SecureBrokerProcess) -> None:
         "sasl.username": "admin",
         "sasl.password": running.password,
     }
-    assert "orders" in AdminClient(settings).list_topics(timeout=10).topics
+    assert "orders" in AdminClient(settings).list_topics(timeout=30).topics
 
 
 def test_a_user_logs_in_until_the_password_changes(running: SecureBrokerProcess) -> None:

@@ -7,16 +7,20 @@ import os
 import re
 import select
 import signal
+import socket
 import subprocess
 import sys
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import IO
 
 import pytest
 
 from barnabas.clients.testing import BrokerProcess, BrokerProcessError, broker
 from barnabas.protocol.errors import BrokerError
 from tests.support.daemon import REPOSITORY
+from tests.support.eventually import eventually
 from tests.support.wire import WireClient
 
 EXIT_TIMEOUT_MS = 20_000
@@ -200,6 +204,34 @@ def test_a_topic_can_be_created_inside_a_running_event_loop(tmp_path: Path) -> N
 def test_a_broker_that_does_not_start_is_an_error_with_its_log(tmp_path: Path) -> None:
     with pytest.raises(BrokerProcessError, match=r"before it was ready[\s\S]*num\.partitions"):
         BrokerProcess(tmp_path, {"num.partitions": "none"}).start()
+
+
+def test_the_pipe_of_a_broker_that_has_ended_by_itself_is_closed(tmp_path: Path) -> None:
+    def end_by_itself() -> IO[bytes]:
+        process = running._process
+        assert process is not None
+        assert process.stdin is not None
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait(EXIT_TIMEOUT_MS / 1000)
+        return process.stdin
+
+    with BrokerProcess(tmp_path) as running:
+        first = end_by_itself()
+        running.start()
+        assert first.closed
+        second = end_by_itself()
+    assert second.closed
+
+
+@pytest.mark.parametrize("name", ["port", "metrics_port"])
+def test_a_broker_comes_back_when_another_program_has_its_port_for_a_while(tmp_path: Path, name: str) -> None:
+    with BrokerProcess(tmp_path) as running, ThreadPoolExecutor(1) as thread:
+        running.stop()
+        with socket.create_server((running.host, getattr(running, name))):
+            starting = thread.submit(running.start)
+            eventually(lambda: "cannot listen on" in running.log, what="a refused start")
+        starting.result(EXIT_TIMEOUT_MS / 1000)
+        assert running.running
 
 
 def test_foreign_modules_beside_the_tests_do_not_get_into_the_broker(

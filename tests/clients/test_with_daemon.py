@@ -343,15 +343,15 @@ async def test_a_consumer_continues_over_a_restart(own_daemon: Daemon) -> None:
 async def test_a_stopped_broker_is_an_error_in_bounded_time(own_daemon: Daemon) -> None:
     (partition,) = await create(own_daemon, "gone")
     async with (
-        producing(own_daemon, delivery_timeout_ms=400, request_timeout_ms=200) as producer,
-        consuming(own_daemon, api_timeout_ms=400) as consumer,
+        producing(own_daemon, delivery_timeout_ms=2000, request_timeout_ms=1000) as producer,
+        consuming(own_daemon, api_timeout_ms=2000) as consumer,
     ):
         await producer.send_and_wait("gone", b"v")
         await consumer.assign([partition])
         assert len(await consumer.poll()) == 1
         await asyncio.to_thread(own_daemon.stop)
         sentence = rf"cannot connect to 127\.0\.0\.1:{own_daemon.port}: .*check that a Barnabas broker listens there"
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             with pytest.raises(DeliveryTimeoutError, match=sentence):
                 await producer.send_and_wait("gone", b"v")
             with pytest.raises(BrokerConnectionError, match=sentence):
@@ -364,8 +364,7 @@ async def test_garbage_on_one_connection_disturbs_no_other(daemon: Daemon) -> No
     await create(daemon, "calm")
     async with producing(daemon) as producer:
         await producer.send_and_wait("calm", b"1")
-        with socket.create_connection((daemon.host, daemon.port), 5) as rude:
+        with socket.create_connection((daemon.host, daemon.port), 30) as rude:
             rude.sendall(b"GET / HTTP/1.1\r\n\r\n")
-            rude.settimeout(5)
             assert rude.recv(1) == b""
         assert (await producer.send_and_wait("calm", b"2")).offset == 1

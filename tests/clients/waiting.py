@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-BOUND_S = 10.0
+BOUND_S = 30.0
 
 
 async def until(condition: Callable[[], bool], what: str = "the condition") -> None:

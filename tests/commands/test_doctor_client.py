@@ -57,7 +57,7 @@ def answering(reply: bytes) -> Iterator[int]:
         thread.start()
         yield int(listener.getsockname()[1])
         listener.shutdown(socket.SHUT_RDWR)
-    thread.join(10)
+    thread.join(30)
 
 
 def unused_port() -> int:

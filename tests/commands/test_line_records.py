@@ -164,7 +164,7 @@ def test_a_line_from_a_pipe_is_handed_on_before_the_next_one_is_written() -> Non
         return seen
 
     try:
-        assert asyncio.run(asyncio.wait_for(converse(), 10)) == [[b"one"], [b"two"]]
+        assert asyncio.run(asyncio.wait_for(converse(), 30)) == [[b"one"], [b"two"]]
     finally:
         os.close(read_end)
 
@@ -181,7 +181,7 @@ def test_lines_cut_anywhere_between_two_writes_of_a_pipe_come_whole() -> None:
     writer = threading.Thread(target=write_slowly)
     writer.start()
     try:
-        assert asyncio.run(asyncio.wait_for(_lines_of(read_end), 10)) == text.split(b"\n")
+        assert asyncio.run(asyncio.wait_for(_lines_of(read_end), 30)) == text.split(b"\n")
     finally:
         writer.join()
         os.close(read_end)

@@ -125,6 +125,6 @@ def metric(daemon: Daemon, name: str, labels: str = "") -> float:
 
 def metrics(daemon: Daemon) -> str:
     """Return the daemon's /metrics."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{daemon.metrics_port}/metrics", timeout=10) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{daemon.metrics_port}/metrics", timeout=30) as answer:
         text: str = answer.read().decode()
     return text

@@ -79,7 +79,7 @@ def run(
 def get_json(url: str) -> Any | None:
     """Return the JSON at `url`, or None if no server responds."""
     try:
-        with urllib.request.urlopen(url, timeout=5) as answer:
+        with urllib.request.urlopen(url, timeout=30) as answer:
             return json.load(answer)
     except (urllib.error.URLError, ConnectionError, TimeoutError):
         return None

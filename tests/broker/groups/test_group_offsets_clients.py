@@ -16,7 +16,7 @@ TOPIC = "orders"
 GROUP = "billing"
 RECORDS = 60
 END = 20
-CLOSE_LIMIT_S = 10.0
+CLOSE_LIMIT_S = 30.0
 """Timeout of one wait. librdkafka's close takes 46 s if it finds no coordinator."""
 
 

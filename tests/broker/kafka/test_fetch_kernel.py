@@ -180,7 +180,7 @@ def _mutated(frame: bytes, chosen: random.Random) -> bytes:
 
 
 def _samples(daemon: Daemon) -> dict[str, float]:
-    with urllib.request.urlopen(f"http://127.0.0.1:{daemon.metrics_port}/metrics", timeout=10) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{daemon.metrics_port}/metrics", timeout=30) as answer:
         lines = [line.rpartition(" ") for line in answer.read().decode().splitlines() if not line.startswith("#")]
     return {name: float(value) for name, _, value in lines if name.startswith(SHARED_SAMPLES)}
 

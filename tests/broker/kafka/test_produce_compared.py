@@ -74,7 +74,7 @@ class Broker(NamedTuple):
         return KafkaWire(self.daemon.host, self.daemon.port)
 
     def metrics(self) -> list[str]:
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.daemon.metrics_port}/metrics", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.daemon.metrics_port}/metrics", timeout=30) as answer:
             lines = answer.read().decode().splitlines()
         return [line for line in lines if line.startswith(FAMILIES) and "size_bytes" not in line]
 

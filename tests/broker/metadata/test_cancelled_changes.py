@@ -14,7 +14,7 @@ from barnabas.broker.metadata.image import MetadataImage
 from barnabas.broker.metadata_changes import MetadataChanges
 from barnabas.protocol.errors import BrokerError, ErrorCode
 
-TIMEOUT_S = 10
+TIMEOUT_S = 30
 
 
 class Parts:

@@ -128,7 +128,7 @@ def test_plans_of_many_threads_see_each_other_and_none_is_lost(log: FakeLog, wri
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(10)
+        thread.join(30)
     assert sorted(answers) == list(range(20))
     assert [record.name for record in decode_batches(bytes(log.data)) if isinstance(record, TopicRecord)] == [
         f"t{number}" for number in range(20)

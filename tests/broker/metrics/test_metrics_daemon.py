@@ -25,7 +25,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 
 
 def scrape(daemon: Daemon) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
-    with urllib.request.urlopen(f"http://127.0.0.1:{daemon.metrics_port}/metrics", timeout=10) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{daemon.metrics_port}/metrics", timeout=30) as answer:
         text = answer.read().decode()
     return {
         (sample.name, frozenset(sample.labels.items())): sample.value
@@ -35,7 +35,7 @@ def scrape(daemon: Daemon) -> dict[tuple[str, frozenset[tuple[str, str]]], float
 
 
 def connect(daemon: Daemon) -> socket.socket:
-    return socket.create_connection((daemon.host, daemon.port), timeout=10)
+    return socket.create_connection((daemon.host, daemon.port), timeout=30)
 
 
 def key(name: str, **labels: str) -> tuple[str, frozenset[tuple[str, str]]]:
@@ -43,7 +43,7 @@ def key(name: str, **labels: str) -> tuple[str, frozenset[tuple[str, str]]]:
 
 
 def test_a_serving_broker_is_healthy_and_ready(daemon: Daemon) -> None:
-    with urllib.request.urlopen(f"http://127.0.0.1:{daemon.metrics_port}/healthz", timeout=10) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{daemon.metrics_port}/healthz", timeout=30) as answer:
         assert answer.read() == b"serving\n"
     assert scrape(daemon)[key("barnabas_ready")] == 1
 
@@ -101,4 +101,4 @@ def test_a_metrics_port_in_use_stops_the_start_with_one_sentence(daemon: Daemon,
     with pytest.raises(AssertionError, match=rf"metrics.listener.*127\.0\.0\.1:{daemon.metrics_port}.*already in use"):
         start_daemon(tmp_path, f"metrics.listener=127.0.0.1:{daemon.metrics_port}")
     with pytest.raises(urllib.error.HTTPError, match="404"):
-        urllib.request.urlopen(f"http://127.0.0.1:{daemon.metrics_port}/", timeout=10)
+        urllib.request.urlopen(f"http://127.0.0.1:{daemon.metrics_port}/", timeout=30)

@@ -20,7 +20,7 @@ from barnabas.broker.metrics.state import BrokerState, Phase
 from barnabas.broker.probes import BrokerProbes
 
 HOST = "127.0.0.1"
-WAIT_S = 10
+WAIT_S = 30
 
 
 class Port:

@@ -180,7 +180,7 @@ def test_group_commits_are_counted_with_their_time(manager: LogManager) -> None:
     durable = threading.Event()
     flusher.start()
     flusher.request([FlushRequest(log, 3, lambda _: durable.set())])
-    assert durable.wait(10)
+    assert durable.wait(30)
     flusher.stop()
     found = scrape(manager, flusher)
     assert found["barnabas_flush_requests_total", ""] == 1

@@ -20,7 +20,7 @@ from barnabas.transport.settings import MappingProperties, TlsSettings
 from tests.support.daemon import start_daemon
 from tests.support.tls import authority_pem, inline_properties, pem_bundle, trusting, write_private
 
-WAIT_S = 10
+WAIT_S = 30
 
 
 @pytest.fixture(scope="module")

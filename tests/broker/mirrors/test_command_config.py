@@ -96,7 +96,7 @@ async def test_a_refused_login_at_the_source_shows_no_secret_anywhere(tmp_path: 
             assert "PLAIN" in str(found.error)
             configs = await admin.describe_configs(broker="")
             assert str(path) in repr([each.value for each in configs])
-        with urllib.request.urlopen(f"http://127.0.0.1:{copy.metrics_port}/metrics", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{copy.metrics_port}/metrics", timeout=30) as answer:
             metrics = answer.read().decode()
         shown = [repr(found), repr(configs), copy.log, source.log, metrics]
         assert copy.stop() == 0

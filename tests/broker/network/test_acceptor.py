@@ -70,7 +70,7 @@ class Limited:
 
     def connect(self, host: str) -> socket.socket:
         """Return a client, accepted by the broker unless it pauses."""
-        client = socket.create_connection(("127.0.0.1", self._port), timeout=10, source_address=(host, 0))
+        client = socket.create_connection(("127.0.0.1", self._port), timeout=30, source_address=(host, 0))
         self.clients.enter_context(client)
         client.setblocking(False)
         self.loop.settle()

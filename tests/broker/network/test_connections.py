@@ -49,7 +49,7 @@ def test_more_connections_than_descriptors_leave_enough_for_the_logs(tmp_path: P
         client.create_topic("t", segment_bytes="2000", retention_ms="-1")
         try:
             for _ in range(200):
-                crowd.append(socket.create_connection((daemon.host, daemon.port), timeout=10))
+                crowd.append(socket.create_connection((daemon.host, daemon.port), timeout=30))
             # Segment rolls create files, and reads open old ones.
             for n in range(60):
                 assert client.produce("t", batch(b"x" * 300)).base_offset == n
@@ -158,7 +158,7 @@ def test_thousands_of_pipelined_fetches_are_answered_in_order_in_bounded_memory(
             answer = client.receive()
             assert answer.correlation_id == number
             assert codec.decode_response(answer).topics[0].partitions[0].records is not None
-        sender.join(10)
+        sender.join(30)
     assert resident_bytes(daemon.pid) - before < 30 * MIB
 
 

@@ -103,7 +103,7 @@ def frame_of(api: int, body: dict[str, Any], correlation_id: int, records: bytes
 
 class StrangerClient:
     def __init__(self, host: str, port: int) -> None:
-        self.socket = socket.create_connection((host, port), timeout=10)
+        self.socket = socket.create_connection((host, port), timeout=30)
         self.correlation_id = 0
 
     def request(self, api: int, body: dict[str, Any], records: bytes = b"") -> tuple[int, dict[str, Any], bytes]:

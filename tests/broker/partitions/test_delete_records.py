@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 from barnabas.protocol.errors import ErrorCode
@@ -21,7 +20,8 @@ from tests.support.daemon import start_daemon
 from tests.support.metrics import wait_for_metric
 from tests.support.wire import WireClient, fetch_request
 
-LONG_POLL_MS = 20_000
+LONG_POLL_MS = 100_000
+"""Longer than a client of these tests waits for an answer: who is not woken fails the test."""
 
 
 def delete(wire: WireClient, topic: str, offset: int, partition: int = 0) -> DeleteRecordsPartitionResult:
@@ -111,11 +111,9 @@ def test_a_fetch_that_waits_below_the_new_start_is_told_so(tmp_path: Path, batch
         # min_bytes is far more than the records of this test.
         reader.send(ApiKey.FETCH, fetch_request("t", 0, max_wait_ms=LONG_POLL_MS, min_bytes=1_000_000))
         wait_for_metric(daemon, "barnabas_fetches_waiting", 1)
-        started = time.monotonic()
         delete(client, "t", 2)
         answer = codec.decode_response(reader.receive()).topics[0].partitions[0]
         assert (answer.error, answer.log_start_offset) == (ErrorCode.OFFSET_OUT_OF_RANGE, 2)
-        assert time.monotonic() - started < LONG_POLL_MS / 4000
 
 
 def test_the_new_start_outlives_a_clean_stop_and_lies_in_the_checkpoint(tmp_path: Path, batch: Batch) -> None:

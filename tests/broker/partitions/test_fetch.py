@@ -17,7 +17,8 @@ from tests.broker.conftest import Batch
 from tests.support.daemon import Daemon
 from tests.support.wire import WireClient, fetch_request, produce_request
 
-LONG_POLL_MS = 20_000
+LONG_POLL_MS = 100_000
+"""Longer than a client of these tests waits for an answer: who is not woken fails the test."""
 
 
 def values(result: object) -> list[bytes | None]:
@@ -31,11 +32,9 @@ def test_an_append_wakes_a_waiting_fetch(daemon: Daemon, wire: WireClient, batch
     wire.create_topic("poll")
     with WireClient(daemon.host, daemon.port) as reader:
         reader.send(ApiKey.FETCH, fetch_request("poll", 0, max_wait_ms=LONG_POLL_MS))
-        started = time.monotonic()
         wire.produce("poll", batch(b"news"))
         answer = codec.decode_response(reader.receive())
     assert values(answer.topics[0].partitions[0]) == [b"news"]
-    assert time.monotonic() - started < LONG_POLL_MS / 2000
 
 
 def test_a_fetch_waits_for_min_bytes_over_several_appends(daemon: Daemon, wire: WireClient, batch: Batch) -> None:
@@ -55,19 +54,15 @@ def test_records_of_an_older_segment_are_answered_without_waiting_for_min_bytes(
     one = batch(b"x" * 500)
     for _ in range(10):
         wire.produce("segments", one)
-    started = time.monotonic()
     request = fetch_request("segments", 0, max_wait_ms=LONG_POLL_MS, min_bytes=5 * len(one))
     assert len(values(wire.call(ApiKey.FETCH, request).topics[0].partitions[0])) == 3
-    assert time.monotonic() - started < LONG_POLL_MS / 4000
 
 
 def test_min_bytes_above_max_bytes_does_not_make_a_fetch_wait(wire: WireClient, batch: Batch) -> None:
     wire.create_topic("bounds")
     wire.produce("bounds", batch(b"x" * 500))
-    started = time.monotonic()
     request = fetch_request("bounds", 0, max_bytes=300, min_bytes=100_000, max_wait_ms=LONG_POLL_MS)
     assert len(values(wire.call(ApiKey.FETCH, request).topics[0].partitions[0])) == 1
-    assert time.monotonic() - started < LONG_POLL_MS / 4000
 
 
 def test_bytes_that_were_found_before_waiting_count_once_as_sent(
@@ -77,7 +72,7 @@ def test_bytes_that_were_found_before_waiting_count_once_as_sent(
     one = batch(b"x" * 500)
     wire.produce("counted", one)
     wire.call(ApiKey.FETCH, fetch_request("counted", 0, max_wait_ms=50, min_bytes=10 * len(one)))
-    with urllib.request.urlopen(f"http://127.0.0.1:{daemon.metrics_port}/metrics", timeout=10) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{daemon.metrics_port}/metrics", timeout=30) as answer:
         lines = answer.read().decode().splitlines()
     assert f'barnabas_topic_sent_bytes_total{{topic="counted"}} {len(one)}.0' in lines
 
@@ -93,7 +88,7 @@ def test_a_client_that_goes_while_its_fetch_waits_leaves_nothing_behind(
     waiting = ""
     while waiting != "0.0":
         assert time.monotonic() < deadline, f"{waiting} fetches wait for nobody"
-        with urllib.request.urlopen(f"http://127.0.0.1:{daemon.metrics_port}/metrics", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{daemon.metrics_port}/metrics", timeout=30) as answer:
             lines = answer.read().decode().splitlines()
         waiting = next(line.split()[1] for line in lines if line.startswith("barnabas_fetches_waiting "))
     assert wire.produce("left", batch()).error == ErrorCode.NONE
@@ -191,7 +186,7 @@ def test_many_requests_in_one_write_are_answered_one_by_one(wire: WireClient, ba
     sender = threading.Thread(target=wire.socket.sendall, args=(b"".join(frames),))
     sender.start()
     offsets = [codec.decode_response(wire.receive()).topics[0].partitions[0].base_offset for _ in range(len(frames))]
-    sender.join(10)
+    sender.join(30)
     assert offsets == list(range(2000))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -20,7 +19,8 @@ from tests.support.kafka.kafka_wire import KafkaWire, metadata_request, schema
 from tests.support.metrics import wait_for_metric
 from tests.support.wire import WireClient, fetch_request
 
-LONG_POLL_MS = 20_000
+LONG_POLL_MS = 100_000
+"""Longer than a client of these tests waits for an answer: who is not woken fails the test."""
 
 
 class TwoDirectories(NamedTuple):
@@ -62,11 +62,9 @@ def test_a_fetch_that_waits_is_told_when_its_directory_fails(two: TwoDirectories
         # min_bytes is far more than the records of this test.
         reader.send(ApiKey.FETCH, fetch_request("t", 0, two.there, max_wait_ms=LONG_POLL_MS, min_bytes=1_000_000))
         wait_for_metric(two.daemon, "barnabas_fetches_waiting", 1)
-        started = time.monotonic()
         fail_second_directory(two, client, batch)
         answer = codec.decode_response(reader.receive()).topics[0].partitions[0]
         assert answer.error == ErrorCode.KAFKA_STORAGE_ERROR
-        assert time.monotonic() - started < LONG_POLL_MS / 4000
 
 
 def test_a_consumer_at_the_end_of_an_offline_log_is_told_so(two: TwoDirectories, batch: Batch) -> None:

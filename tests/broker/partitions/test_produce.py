@@ -20,7 +20,7 @@ EXIT_TIMEOUT_S = 30
 
 def metric(daemon: Daemon, name: str) -> float:
     """Return the value of a metric without labels."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{daemon.metrics_port}/metrics", timeout=10) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{daemon.metrics_port}/metrics", timeout=30) as answer:
         lines = answer.read().decode().splitlines()
     return float(next(line for line in lines if line.startswith(name + " ")).split()[1])
 

@@ -57,7 +57,7 @@ async def consuming(broker: FakeBroker, *partitions: TopicPartition, **settings:
 
 async def offsets(consumer: Consumer, count: int) -> list[int]:
     found: list[int] = []
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while len(found) < count:
             found += [record.offset for record in await consumer.poll(count - len(found))]
     return found
@@ -65,7 +65,7 @@ async def offsets(consumer: Consumer, count: int) -> list[int]:
 
 async def fails(consumer: Consumer) -> ClientError:
     """The error that the next polls raise."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while True:
             try:
                 assert await consumer.poll(timeout_ms=100) == []
@@ -114,7 +114,7 @@ async def test_records_fetched_before_the_log_lost_them_are_returned_first(broke
                 seen.append(record.offset)
 
         with pytest.raises(OffsetOutOfRangeError):
-            await asyncio.wait_for(read_on(), 10)
+            await asyncio.wait_for(read_on(), 30)
         assert seen == list(range(len(seen)))
         assert len(seen) > 1
         assert await consumer.position(LINES) == len(seen)
@@ -194,7 +194,7 @@ async def test_an_error_of_one_partition_leaves_the_others_and_their_records_alo
     async with consuming(broker, LINES, ORDERS[0]) as consumer:
         seen: list[int] = []
         errors: list[str] = []
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while len(seen) < 100:
                 try:
                     seen += [record.offset for record in await consumer.poll(7)]

@@ -231,7 +231,8 @@ async def test_a_member_of_a_deleted_group_joins_it_again(daemon: Daemon, topic:
             with contextlib.suppress(RefusedError):  # NON_EMPTY_GROUP where it has come back by itself
                 await member._requests.leave(member.member_id, "as an operator removes members")
                 await admin.delete_group(topic)
-        await until(lambda: [kind for kind, _ in events.seen] == ["assigned", "lost", "assigned"])
+        # On a slow machine its session ends again and again.
+        await until(lambda: [kind for kind, _ in events.seen][:3] == ["assigned", "lost", "assigned"])
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
 

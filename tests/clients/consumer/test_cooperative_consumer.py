@@ -256,7 +256,7 @@ async def test_partitions_given_up_by_a_member_that_dies_go_to_the_others(daemon
             self.hang()
 
     await produce(daemon, topic, range(8))
-    async with reader(daemon, topic, Dying, session_timeout_ms=300) as first:
+    async with reader(daemon, topic, Dying, session_timeout_ms=1000) as first:
         await until(lambda: len(first.values) == 8)
         async with reader(daemon, topic) as second:
             await until(lambda: second.owned == second.told == {0, 1, 2, 3})

@@ -126,7 +126,7 @@ async def test_without_idempotence_no_id_is_requested_or_sent(broker: FakeBroker
 )
 async def test_the_request_for_an_id_is_retried(broker: FakeBroker, trouble: Action) -> None:
     broker.intercept = Script(trouble, trouble, api=ApiKey.INIT_PRODUCER_ID)
-    async with producing(broker, request_timeout_ms=300) as producer:
+    async with producing(broker, request_timeout_ms=1000) as producer:
         futures = [await producer.send("orders", b"v", partition=partition) for partition in range(3)]
         assert [(await future).offset for future in futures] == [0, 0, 0]
     assert len(broker.asked(ApiKey.INIT_PRODUCER_ID)) == 3
@@ -212,7 +212,7 @@ async def test_split_batches_share_out_the_sequences_of_the_whole(broker: FakeBr
 
 
 async def test_after_a_batch_that_was_given_up_a_new_epoch_locks_its_late_copies_out(broker: FakeBroker) -> None:
-    async with producing(broker, request_timeout_ms=400, delivery_timeout_ms=400) as producer:
+    async with producing(broker, request_timeout_ms=1000, delivery_timeout_ms=1000) as producer:
         await producer.send_and_wait("lines", b"before")
         broker.intercept = Script(*[Drop()] * 1000)
         with pytest.raises(DeliveryTimeoutError):
@@ -230,7 +230,7 @@ async def test_after_a_batch_that_was_given_up_a_new_epoch_locks_its_late_copies
 
 
 async def test_a_batch_that_was_stored_and_given_up_leaves_no_gap(broker: FakeBroker) -> None:
-    async with producing(broker, request_timeout_ms=400, delivery_timeout_ms=400) as producer:
+    async with producing(broker, request_timeout_ms=1000, delivery_timeout_ms=1000) as producer:
         broker.intercept = Script(*[Drop(serve_first=True)] * 1000)
         with pytest.raises(DeliveryTimeoutError):
             await producer.send_and_wait("lines", b"stored, and nobody knows")
@@ -240,7 +240,7 @@ async def test_a_batch_that_was_stored_and_given_up_leaves_no_gap(broker: FakeBr
 
 
 async def test_batches_that_were_never_sent_use_no_sequence(broker: FakeBroker) -> None:
-    async with producing(broker, request_timeout_ms=400, delivery_timeout_ms=400) as producer:
+    async with producing(broker, request_timeout_ms=1000, delivery_timeout_ms=1000) as producer:
         await producer.send_and_wait("lines", b"before")
         await broker.stop()
         with pytest.raises(DeliveryTimeoutError):
@@ -339,7 +339,7 @@ async def test_close_does_not_wait_for_an_id(broker: FakeBroker) -> None:
     await producer.start()
     future = await producer.send("lines", b"v")
     await until(lambda: bool(broker.asked(ApiKey.INIT_PRODUCER_ID)))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await producer.close(timeout_ms=1)
     assert future.exception() is not None
 

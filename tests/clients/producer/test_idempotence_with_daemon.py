@@ -139,7 +139,7 @@ async def test_given_up_records_are_not_stored_after_later_ones(tmp_path: Path) 
     async with CuttingProxy(random.Random(7), cut_rate=1.0) as proxy:
         with await start_behind(proxy, tmp_path) as daemon:
             config = ProducerConfig(
-                bootstrap=proxy.address, delivery_timeout_ms=300, request_timeout_ms=200, batch_size=300, **QUICK
+                bootstrap=proxy.address, delivery_timeout_ms=2000, request_timeout_ms=1000, batch_size=300, **QUICK
             )
             async with asyncio.timeout(30), Producer(config) as producer:
                 doomed = [await producer.send("t", b"doomed %d" % number, partition=0) for number in range(100)]

@@ -70,18 +70,18 @@ class Driver:
         assert self._process.stdin is not None
         self._process.stdin.close()
         try:
-            self._process.wait(10)
+            self._process.wait(30)
         except subprocess.TimeoutExpired:
             self._process.kill()
-            self._process.wait(10)
-        self._reader.join(10)
+            self._process.wait(30)
+        self._reader.join(30)
         assert self._process.stdout is not None
         self._process.stdout.close()
 
     def kill(self) -> None:
         """Send SIGKILL to the program."""
         self._process.kill()
-        self._process.wait(10)
+        self._process.wait(30)
 
     def call(self, operation: str, **fields: Any) -> dict[str, Any]:
         """Return the answer. Raises Unsupported or DriverError."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 from confluent_kafka import Consumer, Producer
@@ -52,9 +53,9 @@ def test_a_java_consumer_of_the_new_protocol_reads_commits_and_is_described_and_
             {"bootstrap.servers": daemon.bootstrap, "group.id": "java", "group.protocol": "consumer", "client.id": "m"}
         )
         member.subscribe(["t"])
-        for _ in range(100):
-            if len(member.assignment()) == PARTITIONS:
-                break
+        deadline = time.monotonic() + 60
+        while len(member.assignment()) != PARTITIONS:
+            assert time.monotonic() < deadline, member.assignment()
             member.poll(0.1)
         described = kafka.tool(GROUPS, *server, "--describe", "--group", "java")
         rows = [line.split()[:6] for line in described.splitlines() if line.startswith("java ")]

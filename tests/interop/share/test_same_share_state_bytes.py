@@ -19,6 +19,7 @@ from barnabas.protocol.records.reader import read_records
 from barnabas.protocol.share.state_records import SNAPSHOT_TYPE, decode_key
 from barnabas.protocol.uuids import uuid_text
 from tests.support.daemon import Daemon
+from tests.support.eventually import eventually
 from tests.support.kafka.apache_kafka import Kafka
 from tests.support.kafka.kafka_wire import KafkaWire, metadata_request, schema
 from tests.support.share.share_wire import states
@@ -55,12 +56,13 @@ class Traffic:
     def begin(self) -> None:
         """Create the topic of the states, for which Kafka needs a moment."""
         key = f"first:{_text(self.topic_id)}:0"
-        for _ in range(400):
+
+        def has_begun() -> bool | None:
             self.wire.call("find_coordinator", 6, key_type=2, coordinator_keys=(key,))
             row = self.send("read_share_group_state_summary", 1, "first", leader_epoch=0)
-            if row.error_code == 0:
-                return
-        raise AssertionError(row)
+            return row.error_code == 0 or None
+
+        eventually(has_begun, what="a summary of the states")
 
     def run(self) -> list[Any]:
         self.begin()
@@ -116,12 +118,13 @@ def _change(
 
 def _topic_id(wire: KafkaWire) -> bytes:
     """Return the id of the topic, which is created if missing; Kafka needs a moment for it."""
-    for _ in range(400):
+
+    def topic_id() -> bytes | None:
         wire.send(metadata_request(12, "t"))
         (found,) = wire.receive("metadata", 12).topics
-        if found.error_code == 0:
-            return bytes(found.topic_id.bytes)
-    raise AssertionError(found)
+        return bytes(found.topic_id.bytes) if found.error_code == 0 else None
+
+    return eventually(topic_id, what="the topic t")
 
 
 def _text(topic_id: bytes) -> str:
@@ -161,10 +164,12 @@ def test_the_same_requests_leave_the_same_records_and_each_goes_on_with_the_othe
     assert found[2] == 3
     with kafka.running() as broker, KafkaWire("127.0.0.1", broker.port) as wire:
         traffic = Traffic(wire)
-        for _ in range(400):
+
+        def state() -> Any:
             row = traffic.send("read_share_group_state", 0, "first", leader_epoch=2**31 - 1)
-            if row.error_code == 0:
-                break
+            return row if row.error_code == 0 else None
+
+        row = eventually(state, what="the state is loaded")
         assert (row.start_offset, len(row.state_batches)) == (5, 1), row
 
 

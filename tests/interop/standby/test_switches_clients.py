@@ -86,7 +86,7 @@ class Pair(Target):
             new.promote()
         else:
             new.promote(planned=True)
-            eventually(lambda: None if old.running else True, what="the end of the replaced broker", timeout_s=20)
+            eventually(lambda: None if old.running else True, what="the end of the replaced broker", timeout_s=30)
             assert old.stop() == 0
         self._active = new
         self._standby = Standby(old.directory, new.bootstrap, settings=old.settings)

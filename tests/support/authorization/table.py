@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from barnabas.protocol.errors import ErrorCode
@@ -23,6 +24,7 @@ from tests.support.authorization.rows import (
 from tests.support.authorization.tokens import described_tokens, token_outcome
 from tests.support.eventually import eventually
 from tests.support.kafka.kafka_wire import KafkaWire
+from tests.support.kafka.wire_producer import WAIT_S
 
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 SUPER_USER = "admin"
@@ -114,7 +116,8 @@ def start_coordinators(port: int) -> None:
     topics = [{"name": name, "partitions": [commit]} for name in ("orders", "hidden")]
     codes: set[int] = set()
     with log_in(port, SUPER_USER) as kafka:
-        for _ in range(200):
+        deadline = time.monotonic() + WAIT_S
+        while time.monotonic() < deadline:
             kafka.call("find_coordinator", 4, key_type=0, coordinator_keys=("readers",))
             kafka.call("find_coordinator", 4, key_type=1, coordinator_keys=("tx2",))
             kafka.send(request("init_producer_id", 4, {"transactional_id": "tx2", "transaction_timeout": 1000}))
@@ -130,6 +133,7 @@ def start_coordinators(port: int) -> None:
             codes.update({state.partitions[0].error_code.value} - {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
             if not codes:
                 return
+            time.sleep(0.02)  # polling another process with a deadline
     raise AssertionError(f"the coordinators did not start: {codes}")
 
 
@@ -145,12 +149,14 @@ def _answer(port: int, user: str, row: Row) -> list[str]:
         with log_in(port, SUPER_USER) as kafka:
             values = {**values, "hmac": _token_hmac(kafka)}
     with log_in(port, user) as kafka:
-        for _ in range(50):
+        deadline = time.monotonic() + WAIT_S
+        while True:
             kafka.send(request(row.api, row.version, values))
             if row.api.endswith("_delegation_token"):
                 found = token_outcome(row.api, kafka.receive_frame())
             else:
                 found = outcome(kafka.receive(row.api, row.version))
-            if not any(each.endswith(("error_code=14", "error_code=15")) for each in found):
-                break
-    return found
+            is_loading = any(each.endswith(("error_code=14", "error_code=15")) for each in found)
+            if not is_loading or time.monotonic() > deadline:
+                return found
+            time.sleep(0.02)  # polling another process with a deadline

@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -114,7 +115,8 @@ class Group:
         """Produce until each of `members` has read a new record, which means that each has partitions."""
         before = {id(member): len(member.got) for member in members}
         produced: set[str] = set()
-        for _ in range(int(WAIT_S)):
+        deadline = time.monotonic() + WAIT_S
+        while time.monotonic() < deadline:
             produced |= self.produce()
             with self._news:
                 if self._news.wait_for(lambda: all(len(each.got) > before[id(each)] for each in members), 1.0):

@@ -14,7 +14,7 @@ from tests.support.compacted_topic import last_values, read_all
 from tests.support.daemon import Daemon
 from tests.support.groups.committed import commit
 from tests.support.kafka.kafka_wire import KafkaWire
-from tests.support.kafka.wire_producer import LEVELS, RETRIABLE, WireProducer, find_coordinator
+from tests.support.kafka.wire_producer import LEVELS, RETRIABLE, WAIT_S, WireProducer, find_coordinator
 from tests.support.storage.records import build
 from tests.support.wire import WireClient
 
@@ -75,10 +75,8 @@ class Writer:
 
     def _connected(self) -> KafkaWire:
         wire = KafkaWire(self._source.host, self._source.port)
-        for _ in range(100):
-            if find_coordinator(wire, self.group, is_group=True) == 0:
-                return wire
-        raise AssertionError("the source finds no coordinator")
+        assert find_coordinator(wire, self.group, is_group=True) == 0, "the source finds no coordinator"
+        return wire
 
     def _value(self) -> bytes:
         self._count += 1
@@ -130,10 +128,11 @@ class Writer:
 
     def _commit_offsets(self) -> None:
         offsets = {number: self._chance.randrange(end + 1) for number, end in enumerate(self._ends)}
-        for _ in range(1000):
+        deadline = time.monotonic() + WAIT_S
+        codes = commit(self._wire, self.group, self.topic, offsets)
+        while any(each in RETRIABLE for each in codes) and time.monotonic() < deadline:
+            time.sleep(0.01)  # polling another process with a deadline
             codes = commit(self._wire, self.group, self.topic, offsets)
-            if not any(each in RETRIABLE for each in codes):
-                break
         assert not any(codes), codes
         self.offsets = offsets
 

@@ -111,16 +111,16 @@ def test_a_slow_provider_holds_one_thread_up() -> None:
 
     def slow(_: str) -> bytes:
         entered.set()
-        assert leave.wait(10)
+        assert leave.wait(30)
         return key_set("b")
 
     source._fetch = slow
     thread = threading.Thread(target=source.key_set, args=("a",))
     thread.start()
-    assert entered.wait(10)
+    assert entered.wait(30)
     assert source.key_set("a") == ({"kid": "a"},)
     leave.set()
-    thread.join(10)
+    thread.join(30)
     assert source.key_set("a") == ({"kid": "b"},)
 
 
