@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Final
 
 from barnabas.clients.producer.batch import ProducerBatch
 from barnabas.clients.records import RecordMetadata
@@ -10,18 +11,21 @@ from barnabas.protocol.records.batch import RecordBatch
 from barnabas.protocol.records.builder import RecordBatchBuilder
 from barnabas.protocol.records.reader import read_records
 
+_NO_LIMIT: Final = 0x7FFF_FFFF
+"""Of a half's bytes: they fitted the whole. Its share of the reserved memory goes by the number of records."""
+
 
 def split_batch(batch: ProducerBatch) -> tuple[ProducerBatch, ProducerBatch]:
     """Split `batch` into two closed batches, in order. It must be encoded and have at least two records."""
     encoded = RecordBatch(batch.encode())
-    records = read_records(encoded, max_decompressed_bytes=batch.reserved_bytes)
+    records = read_records(encoded, max_decompressed_bytes=_NO_LIMIT)
     middle = len(records) // 2
     halves = []
     reserved_left = batch.reserved_bytes
     for begin, end in ((0, middle), (middle, len(records))):
         builder = RecordBatchBuilder(
             encoded.codec,
-            max_bytes=batch.reserved_bytes,
+            max_bytes=_NO_LIMIT,
             level=batch.level,
             is_transactional=encoded.is_transactional,
         )
@@ -30,7 +34,8 @@ def split_batch(batch: ProducerBatch) -> tuple[ProducerBatch, ProducerBatch]:
         reserved_left -= reserved
         for index in range(begin, end):
             record = records[index]
-            half.append(record.timestamp, record.key, record.value, record.headers, batch.futures[index], 0)
+            fits = half.append(record.timestamp, record.key, record.value, record.headers, batch.futures[index], 0)
+            assert fits
         half.reserved_bytes = reserved
         half.closed = True
         halves.append(half)

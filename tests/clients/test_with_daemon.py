@@ -179,6 +179,31 @@ async def test_batches_above_the_topics_limit_are_split(daemon: Daemon) -> None:
     assert [record.value for record in await read_all(daemon, partitions)] == [b"%04d" % n * 10 for n in range(500)]
 
 
+@pytest.mark.parametrize("compression", ["none", "zstd"])
+@pytest.mark.parametrize("at_once", [False, True])
+async def test_a_few_large_records_behind_many_small_ones_survive_the_splits_of_their_batch(
+    daemon: Daemon, compression: Any, *, at_once: bool
+) -> None:
+    name = f"skewed-{compression}-{at_once}"
+    partitions = await create(daemon, name, max_message_bytes="5500")
+    chance = random.Random(1)
+    values = [b"small"] * 990 + [chance.randbytes(5_000) for _ in range(10)]
+    async with producing(daemon, linger_ms=60_000, batch_size=1_000_000, compression=compression) as producer:
+        futures = []
+        if at_once:
+            count, future = await producer.send_values(name, values)
+            assert count == len(values)
+            futures.append(future)
+        else:
+            futures += [await producer.send(name, value) for value in values]
+        async with asyncio.timeout(30):
+            await producer.flush()
+            assert [(await future).offset for future in futures] == list(range(len(futures)))
+        assert producer.delivered_records == len(values)
+        assert producer.buffered_bytes == 0
+    assert [record.value for record in await read_all(daemon, partitions)] == values
+
+
 async def test_the_producers_buffer_stays_within_its_bound(daemon: Daemon) -> None:
     await create(daemon, "bounded", 3)
     largest = 0
