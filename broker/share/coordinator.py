@@ -70,6 +70,8 @@ class ShareCoordinator:
         self._stopping = False
         self.on_loss: Callable[[], None] = lambda: None
         """Called when all states are forgotten, because their topic was deleted."""
+        self.on_deleted_topics: Callable[[], None] = lambda: None
+        """Called when topics were deleted, and the image knows them no longer."""
 
     def start(self) -> None:
         """Begin to load. Called before the first client is accepted, which would find its state unknown."""
@@ -204,6 +206,7 @@ class ShareCoordinator:
             self.log.forget_all()
             self.on_loss()
             return
+        self.on_deleted_topics()
         for number in list(self.log.shards):
             self._forget_deleted_topics(number)
 

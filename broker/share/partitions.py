@@ -36,6 +36,7 @@ class SharePartitions:
         self._settings = ShareGroupSettings.of(parts.config.broker)
         self._served: dict[SharePartitionKey, ServedSharePartition] = {}
         coordinator.on_loss = self._states_lost
+        coordinator.on_deleted_topics = self._let_go_of_deleted_topics
 
     def __iter__(self) -> Iterator[ServedSharePartition]:
         return iter([each for each in self._served.values() if not each.is_over])
@@ -98,6 +99,14 @@ class SharePartitions:
         for served in list(self._served.values()):
             served.end()
         self._served.clear()
+
+    def _let_go_of_deleted_topics(self) -> None:
+        """Forget share partitions that no member can name any more, and the ends of their locks."""
+        image = self._parts.store.image
+        for key, served in list(self._served.items()):
+            if image.topic_by_id(key.topic_id) is None:
+                served.end()
+                self._served.pop(key, None)
 
     def _session_closed(self, session: ShareSession) -> None:
         for topic_id, number in session.partitions:

@@ -13,7 +13,7 @@ from confluent_kafka import Producer
 
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.records.builder import RecordBatchBuilder
-from tests.support.daemon import Daemon, start_daemon
+from tests.support.daemon import Daemon, start_daemon, with_fault
 from tests.support.eventually import eventually
 from tests.support.kafka.kafka_wire import KafkaWire, schema
 from tests.support.share.share_wire import ShareMember, acquired, states, values
@@ -29,7 +29,6 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
         "initial.features=share.version=1",
         "share.coordinator.state.topic.num.partitions=2",
         "group.share.min.record.lock.duration.ms=1000",
-        "group.share.record.lock.duration.ms=1000",
         "group.share.min.partition.max.record.locks=100",
     ) as daemon:
         yield daemon
@@ -51,11 +50,11 @@ def batch(*payloads: str) -> bytes:
 class Queue:
     """A topic with one partition, and a group that begins at its first record."""
 
-    def __init__(self, wire: KafkaWire) -> None:
+    def __init__(self, wire: KafkaWire, *, group: str | None = None) -> None:
         number = next(NUMBERS)
         self.wire = wire
         self.topic = f"t{number}"
-        self.group = f"g{number}"
+        self.group = group or f"g{number}"
         self.topic_id = wire.topic_id(self.topic).bytes
         self.begin(0)
 
@@ -131,8 +130,10 @@ def test_a_lock_that_runs_out_gives_the_record_to_another_member_with_a_higher_c
 ) -> None:
     queue = Queue(wire)
     queue.produce("a")
+    set_config(wire, queue.group, "share.record.lock.duration.ms", "1000")
     slow = queue.member(wire, "slow")
     assert acquired(slow.fetch(0)) == [(0, 0, 1)]
+    set_config(wire, queue.group, "share.record.lock.duration.ms", "60000")
     with KafkaWire(daemon.host, daemon.port) as other:
         waiting = queue.member(other, "waiting")
         assert acquired(waiting.fetch(0, max_wait_ms=60_000)) == [(0, 0, 2)]
@@ -301,3 +302,43 @@ def test_a_fetch_whose_session_was_closed_meanwhile_acquires_nothing(daemon: Dae
         queue.produce("a")
         assert member.receive_fetch().error_code == ErrorCode.SHARE_SESSION_NOT_FOUND
         assert acquired(queue.member(other, "m2").fetch(0, max_wait_ms=10_000)) == [(0, 0, 1)]
+
+
+NOTED_SHARE_PARTITIONS = """
+import pathlib
+from barnabas.broker.share.partitions import SharePartitions
+
+get = SharePartitions.get
+
+def noted(self, *arguments):
+    found = get(self, *arguments)
+    pathlib.Path({notes!r}).write_text(str(len(self._served)))
+    return found
+
+SharePartitions.get = noted
+"""
+
+
+def test_share_partitions_of_deleted_topics_are_let_go_while_the_group_goes_on(tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+    environ = with_fault(tmp_path, NOTED_SHARE_PARTITIONS.format(notes=str(notes)))
+    settings = ("group.share.min.record.lock.duration.ms=1000", "group.share.record.lock.duration.ms=1000")
+    with start_daemon(tmp_path, *settings, environ=environ) as daemon, KafkaWire(daemon.host, daemon.port) as wire:
+        lasting = Queue(wire)
+        member = lasting.member(wire)
+        member.fetch(0)
+        kio = schema("delete_topics", 6, "request")
+        for number in range(3):
+            passing = Queue(wire, group=lasting.group)
+            passing.produce("a")
+            assert acquired(passing.member(wire, f"passing-{number}").fetch(0)) == [(0, 0, 1)]
+            entry = kio.DeleteTopicState(name=passing.topic, topic_id=None)
+            (deleted,) = wire.call("delete_topics", 6, topics=(entry,), timeout=timedelta(seconds=30)).responses
+            assert deleted.error_code == 0
+
+        def served() -> bool:
+            assert member.fetch().error_code == 0
+            return notes.read_text() == "1"
+
+        eventually(served, what="one share partition", timeout_s=10)
+        assert "are not stored" not in daemon.log
