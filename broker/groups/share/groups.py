@@ -228,6 +228,7 @@ class ShareGroups:
 
     def states_deleted(self) -> None:
         """Forget all states, after their topic was deleted: the next heartbeats let them begin again."""
+        self._states.lost()
         self.topics_deleted(self._topics_with_states())
 
     def _topics_with_states(self) -> set[bytes]:

@@ -51,11 +51,16 @@ class ShareStates:
         self._coordinator = coordinator
         self._loop = loop
         self._tasks: set[asyncio.Task[None]] = set()
+        self._losses = 0
 
     @property
     def coordinator(self) -> ShareCoordinator:
         """The share coordinator."""
         return self._coordinator()
+
+    def lost(self) -> None:
+        """Note that all states are gone: what an initialization under way has created does not exist any more."""
+        self._losses += 1
 
     def begin(self, group_id: str, partitions: Partitions, epoch: int) -> None:
         """Initialize states in the background: a heartbeat does not wait for it."""
@@ -69,7 +74,10 @@ class ShareStates:
         Raises BrokerError if the record could not be written.
         """
         initial = [InitialShareState(*partition, epoch, offset) for partition, offset in offsets.items()]
+        losses = self._losses
         results = await self.coordinator.initialize(group_id, initial)
+        if self._losses != losses:
+            return dict.fromkeys(results, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         if not any(results.values()):
             await self.write(group_id, self._initialized(_by_topic(offsets)))
         return results
@@ -101,8 +109,11 @@ class ShareStates:
 
     async def _initialize_in_background(self, group_id: str, partitions: Partitions, epoch: int) -> None:
         offsets = {(topic_id, number): -1 for topic_id, numbers in partitions.items() for number in sorted(numbers)}
+        losses = self._losses
         try:
             results = await self.initialize(group_id, offsets, epoch)
+            if self._losses != losses:
+                return  # the group has forgotten them, and a heartbeat may have begun with them again
             failed = next(filter(None, results.values()), None)
             group = self._log.get(group_id)
             if group is None:

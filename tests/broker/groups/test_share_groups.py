@@ -357,8 +357,11 @@ ShareCoordinator.initialize = failing
         assert daemon.log.count("could not be initialized, trying again in") == 3
 
 
-def test_states_that_were_deleted_before_their_initialization_is_recorded_are_initialized_again(tmp_path: Path) -> None:
-    deleted = tmp_path / "deleted"
+@pytest.mark.parametrize("begins_again", [False, True], ids=["before the next one", "after the next one began"])
+def test_states_that_were_deleted_before_their_initialization_is_recorded_are_initialized_again(
+    tmp_path: Path, *, begins_again: bool
+) -> None:
+    may_end = {number: tmp_path / f"end-{number}" for number in (1, 2)}
     fault = f"""
 import asyncio, logging, pathlib
 from barnabas.broker.share.coordinator import ShareCoordinator
@@ -368,10 +371,13 @@ calls = []
 
 async def late(self, group_id, partitions):
     calls.append(group_id)
+    number = len(calls)
     results = await initialize(self, group_id, partitions)
-    logging.getLogger("barnabas.test").warning("initialization %d", len(calls))
-    while len(calls) == 1 and not pathlib.Path({str(deleted)!r}).exists():
+    logging.getLogger("barnabas.test").warning("initialization %d is late", number)
+    # The second may fail, because the topic of the states is being deleted; it is repeated then.
+    while number < 3 and not pathlib.Path({str(tmp_path)!r}, f"end-{{number}}").exists():
         await asyncio.sleep(0.01)
+    logging.getLogger("barnabas.test").warning("initialization %d ends", number)
     return results
 
 ShareCoordinator.initialize = late
@@ -379,11 +385,25 @@ ShareCoordinator.initialize = late
     with start_daemon(tmp_path, environ=with_fault(tmp_path, fault)) as daemon:
         with KafkaWire(daemon.host, daemon.port) as kafka:
             create(kafka, "t")
-            epoch = heartbeat(kafka, "g", "m", 0, "t").member_epoch
-            eventually(lambda: "initialization 1" in daemon.log, what="the states are initialized")
+            answer = heartbeat(kafka, "g", "m", 0, "t")
+            eventually(lambda: "initialization 1 is late" in daemon.log, what="the states are initialized")
             kinds = schema("delete_topics", 6, "request")
             entry = kinds.DeleteTopicState(name="__share_group_state", topic_id=None)
             kafka.call("delete_topics", 6, topics=(entry,), timeout=TIMEOUT)
-            deleted.touch()
-            assert settled(kafka, "g", "m", epoch)[1] == [0]
-            assert daemon.log.count("initialization 2") == 1
+
+            def is_late_again() -> bool:
+                nonlocal answer
+                answer = heartbeat(kafka, "g", "m", answer.member_epoch)
+                return "initialization 2 is late" in daemon.log
+
+            if begins_again:
+                eventually(is_late_again, what="the states are initialized again")
+            may_end[1].touch()
+            eventually(lambda: "initialization 1 ends" in daemon.log, what="the end of the first initialization")
+            if begins_again:
+                answer = heartbeat(kafka, "g", "m", answer.member_epoch)
+                assert answer.error_code == ErrorCode.NONE
+                assert answer.assignment is None, "these states are not initialized yet"
+            may_end[2].touch()
+            assert settled(kafka, "g", "m", answer.member_epoch)[1] == [0]
+            assert daemon.log.count("initialization 2 ends") == 1
