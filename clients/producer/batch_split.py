@@ -1,4 +1,4 @@
-"""Splitting of a batch that the broker refused as too large, because max.message.bytes is below batch_size."""
+"""Splitting of a batch that the broker refused: max.message.bytes or segment.bytes is below batch_size."""
 
 from __future__ import annotations
 

@@ -348,7 +348,10 @@ class Sender:
             self._cluster.refresh_soon()
         if batch.done:
             return
-        if error.code is ErrorCode.MESSAGE_TOO_LARGE:
+        # The second: above segment.bytes. As in Kafka, the client is told so for a single record.
+        if error.code is ErrorCode.MESSAGE_TOO_LARGE or (
+            error.code is ErrorCode.RECORD_LIST_TOO_LARGE and len(batch) > 1
+        ):
             self._too_large(batch, error)
         elif self._idempotence is not None and error.code is ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
             self._deliver(batch, _WITHOUT_ANSWER)  # stored; the broker no longer knows the offset

@@ -171,11 +171,15 @@ async def test_a_huge_record_is_stored_and_one_above_the_topics_limit_refused(da
     assert [record.value for record in records] == [b"before", value, b"after", b"still alive"]
 
 
-async def test_batches_above_the_topics_limit_are_split(daemon: Daemon) -> None:
-    partitions = await create(daemon, "small-batches", max_message_bytes="1000")
+@pytest.mark.parametrize("limit", ["max_message_bytes", "segment_bytes"])
+async def test_batches_above_the_topics_limit_are_split(daemon: Daemon, limit: str) -> None:
+    name = f"small-{limit}"
+    partitions = await create(daemon, name, **{limit: "1100"})
     async with producing(daemon) as producer:
-        futures = [await producer.send("small-batches", b"%04d" % number * 10) for number in range(500)]
+        futures = [await producer.send(name, b"%04d" % number * 10) for number in range(500)]
         assert [(await future).offset for future in futures] == list(range(500))
+        with pytest.raises(RefusedError, match=f"{name}-0: .*1100"):
+            await producer.send_and_wait(name, bytes(2_000))
     assert [record.value for record in await read_all(daemon, partitions)] == [b"%04d" % n * 10 for n in range(500)]
 
 
