@@ -21,6 +21,7 @@ from tests.torture.faulty_calls.stalls import run_with_hanging_disk
 QUICK = (
     *("appends/two/3/EIO", "appends/two/30/EIO", "appends/two/63/ENOSPC", "appends/two/9/short+ENOSPC"),
     *("retention/two/38/ENOSPC", "compaction/two/20/EIO"),
+    *("move/two/29/ENOSPC", "move/two/79/ENOSPC", "move/two/3/EMFILE"),
     *("start/two/0/short", "start/two/0/wrong", "start/one/0/wrong"),
 )
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from barnabas.broker.storage.files.durable_files import sync_directory
 from barnabas.broker.storage.log.partition_log import PartitionLog
+from barnabas.broker.storage.services.log_dir_failure import is_shortage
 from barnabas.broker.storage.services.services import StorageServices
 
 logger = logging.getLogger(__name__)
@@ -45,17 +46,23 @@ class DeletionQueue:
         self._services.scheduler.schedule(DELETE_LOGS_TASK, self._run, delay_ms=delay_ms)
 
     def remove_due(self) -> int:
-        """Remove all that are due; return the milliseconds until the next one is."""
+        """Remove all that are due; return the milliseconds until the next one is.
+
+        What lacks room or descriptors waits for the delay once more.
+        """
+        postponed: list[PartitionLog | Path] = []
         while True:
             with self._lock:
-                if not self._waiting:
-                    return max(self._delay_ms(), 1)
-                since, doomed = self._waiting[0]
-                left = since + self._delay_ms() - self._services.clock.wall_ms()
-                if left > 0:
+                left = max(self._delay_ms(), 1)
+                if self._waiting:
+                    since, doomed = self._waiting[0]
+                    left = since + self._delay_ms() - self._services.clock.wall_ms()
+                if not self._waiting or left > 0:
+                    self._waiting.extend((self._services.clock.wall_ms(), each) for each in postponed)
                     return left
                 self._waiting.popleft()
-            self._remove(doomed)
+            if not self._remove(doomed):
+                postponed.append(doomed)
 
     def _run(self) -> None:
         delay = 1
@@ -64,7 +71,8 @@ class DeletionQueue:
         finally:
             self._services.scheduler.schedule(DELETE_LOGS_TASK, self._run, delay_ms=delay)
 
-    def _remove(self, doomed: PartitionLog | Path) -> None:
+    def _remove(self, doomed: PartitionLog | Path) -> bool:
+        """Remove the directory; return False after a shortage. A failed disk takes its log directory offline."""
         import shutil  # late: it loads five modules for compression
 
         path = doomed if isinstance(doomed, Path) else doomed.directory
@@ -76,6 +84,10 @@ class DeletionQueue:
                     shutil.rmtree(path)
                     sync_directory(path.parent)
         except OSError as error:
+            if is_shortage(error):
+                logger.warning("%s is removed later: %s", path, error)
+                return False
             self._services.failures.report(path.parent, f"cannot remove {path}", error)
         else:
             logger.info("removed %s", path)
+        return True

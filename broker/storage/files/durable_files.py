@@ -8,6 +8,7 @@ Source: Kafka Utils.atomicMoveWithFallback and CheckpointFile.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from pathlib import Path
 
@@ -15,12 +16,20 @@ TEMPORARY_SUFFIX = ".tmp"
 
 
 def sync_directory(path: Path | str) -> None:
-    """Make the directory's entries (created, renamed, removed files) durable. Raises OSError."""
+    """Make the directory's entries (created, renamed, removed files) durable. Raises OSError; EIO if the sync fails."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        os.fsync(descriptor)
+        _sync_entries(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _sync_entries(descriptor: int) -> None:
+    """Sync a directory. ENOSPC becomes EIO: names may be lost, so it is no shortage that one can wait for."""
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        raise OSError(errno.EIO, f"the directory cannot be synced: {error.strerror}", error.filename) from error
 
 
 class OpenDirectory:
@@ -49,8 +58,8 @@ class OpenDirectory:
         self.close()
 
     def sync(self) -> None:
-        """Make the directory's entries durable. Raises OSError."""
-        os.fsync(self._descriptor)
+        """Make the directory's entries durable. Raises OSError (EIO)."""
+        _sync_entries(self._descriptor)
 
     def release_spares(self) -> None:
         """Free the further descriptors."""

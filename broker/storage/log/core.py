@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NoReturn
 
-from barnabas.broker.storage.files.durable_files import sync_directory
+from barnabas.broker.storage.files.durable_files import OpenDirectory
 from barnabas.broker.storage.log.loading.loader import LoadedLog
 from barnabas.broker.storage.log.read import LogEnd
 from barnabas.broker.storage.log.state import LogState
@@ -175,16 +175,17 @@ class LogCore:
     def rename(self, name: str) -> None:
         """Rename the log's directory within its log directory; open files stay open.
 
-        The lock is held. Raises OSError.
+        The lock is held. Raises OSError; after a shortage nothing has changed.
         """
         target = self.log_dir / name
-        os.rename(self.directory, target)
-        self.directory = target
-        for segment in self.segments:
-            segment.move_to(os.fspath(target))
-        self.epochs.move_to(target)
-        self.producers.move_to(target)
-        sync_directory(self.log_dir)
+        with OpenDirectory(self.log_dir) as log_dir:
+            os.rename(self.directory, target)
+            self.directory = target
+            for segment in self.segments:
+                segment.move_to(os.fspath(target))
+            self.epochs.move_to(target)
+            self.producers.move_to(target)
+            log_dir.sync()
 
     def exchange_files(self, other: LogCore) -> None:
         """Exchange directory and files with a log that holds the same records; epochs and producers stay.

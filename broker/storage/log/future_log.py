@@ -24,7 +24,6 @@ Source: Kafka LogManager.replaceCurrentWithFutureLog, ReplicaAlterLogDirsThread.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from collections.abc import Callable
 
@@ -34,6 +33,7 @@ from barnabas.broker.storage.log.partition_log import PartitionLog
 from barnabas.broker.storage.log.retention import RetentionRule
 from barnabas.broker.storage.log.state import LogState
 from barnabas.broker.storage.segment.old_format_slice import OldFormatSlice
+from barnabas.broker.storage.services.log_dir_failure import is_shortage
 from barnabas.protocol.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -104,7 +104,8 @@ class FutureLog:
 
         Appends wait while the tail is copied. Afterwards `current` has this log's files and directory, and this log has
         the old ones, in a `-delete` directory. `assign` records durably where the partition is; what it raises leaves
-        both as they were. Raises BrokerError, StorageError; OSError after the failed directory was taken offline.
+        both as they were. Raises BrokerError, StorageError; OSError after the failed directory was taken offline, or
+        after a shortage, which leaves both as they were, too.
         """
         mine, theirs = self._core, current.core
         self.log.flush()
@@ -138,18 +139,25 @@ class FutureLog:
             self.log.retainer.delete_by(RetentionRule.START_OFFSET, immediately=True)
 
     def _rename_both(self, current: PartitionLog) -> None:
-        """Steps 3 and 4. Both locks are held. Raises OSError, after the directory that failed was taken offline."""
+        """Steps 3 and 4. Both locks are held.
+
+        Raises OSError: after a shortage both names are as before, and after another error a log is offline.
+        """
         mine, theirs = self._core, current.core
         try:
             theirs.rename(delete_directory_name(mine.topic_partition))
         except OSError as error:
-            theirs.fail("cannot rename the directory of a log that was moved", error)
+            if not is_shortage(error):
+                theirs.fail("cannot rename the directory of a log that was moved", error)
             raise
         try:
             mine.rename(directory_name(mine.topic_partition))
         except OSError as error:
-            with contextlib.suppress(OSError):  # if this fails too, the next start promotes the copy
+            try:
                 theirs.rename(directory_name(mine.topic_partition))
-            mine.fail("cannot rename the directory of a copy", error)
+            except OSError as second:  # the next start promotes the copy, so the log must take no more records
+                theirs.fail("cannot rename the directory of a log back", second)
+            if not is_shortage(error):
+                mine.fail("cannot rename the directory of a copy", error)
             raise
         logger.info("moved %s to %s, the old directory is %s", mine.topic_partition, mine.directory, theirs.directory)

@@ -29,6 +29,9 @@ class Played(NamedTuple):
     complaints: list[str]
 
 
+_MOVE_STEPS = 200
+"""More than a move takes that one fault delays."""
+
 Scenario = Callable[[FaultyRecorder, str], Played]
 """Called with the name of the directory whose calls are counted."""
 
@@ -129,6 +132,36 @@ def compaction(recorder: FaultyRecorder, directory: str) -> Played:
     return Played(bench, here, there, complaints)
 
 
+def move(recorder: FaultyRecorder, directory: str) -> Played:
+    """Move a log to the other directory and back, while it is appended to."""
+    bench, here, there = _prepare(recorder, directory)
+    complaints: list[str] = []
+    for _ in range(6):
+        bench.append(here, size=150)
+    bench.flush(here)
+    bench.run_background()
+    bench.checkpoint()
+    manager = bench.opened.log_manager
+    recorder.is_armed = True
+    for _ in range(2):
+        if manager.failures.offline:
+            break
+        _try(complaints, lambda: bench.move(here))
+        for _ in range(_MOVE_STEPS):
+            if not manager.moves.running:
+                break
+            for step in (manager.moves.step, lambda: bench.append(here, size=60), lambda: bench.flush(here)):
+                _try(complaints, step)
+            bench.clock.now_ms += 2_000  # a move that has found the disk full waits
+        else:
+            if not manager.failures.offline:  # without the metadata log, it waits
+                complaints.append("a move does not end")
+        bench.clock.now_ms += 120_000
+        for step in (bench.run_background, manager.deletions.remove_due, bench.checkpoint):
+            _try(complaints, step)
+    return Played(bench, here, there, complaints)
+
+
 def begin(recorder: FaultyRecorder, directory: str) -> Played:
     """Start after a crash: recovery of both logs, and of the metadata."""
     bench, here, there = _prepare(recorder, directory)
@@ -156,5 +189,6 @@ SCENARIOS: dict[str, Scenario] = {
     "appends": appends,
     "retention": retention,
     "compaction": compaction,
+    "move": move,
     "start": begin,
 }
