@@ -10,8 +10,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.support.building import need
 from tests.support.daemon import Daemon
-from tests.support.ecosystem.exchange import PARTITIONS, WAIT_S
-from tests.support.ecosystem.flow import OUTPUT, carry_through_kills
+from tests.support.ecosystem.exchange import PARTITIONS, WAIT_S, values
+from tests.support.ecosystem.flow import OUTPUT, carry_through_kills, stored
 from tests.support.ecosystem.recipes import recipe
 from tests.support.kafka.apache_kafka import Kafka
 from tests.support.kafka.jars import fetch_mirror_maker
@@ -49,6 +49,8 @@ def carry(daemon: Daemon, kafka: Kafka, directory: Path, *, to_kafka: bool) -> N
             log_directory = kafka.log_dirs[0] if to_kafka else daemon.data_directory
             carry_through_kills(daemon, program, send, total=TOTAL, log_directory=log_directory)
         assert producer.flush(WAIT_S) == 0
+    # As the source, too: a record that the broker lost may have been copied before the kill.
+    assert not set(values(TOTAL)) - stored(daemon.data_directory, OUTPUT)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from tests.support.building import built, need, run_step
 from tests.support.daemon import Daemon
 from tests.support.ecosystem.environments import virtual_environment
-from tests.support.ecosystem.exchange import RECORDS, TOPIC, Client, survive_kills, values, wait_for
+from tests.support.ecosystem.exchange import RECORDS, TOPIC, Client, read_in_group, survive_kills
 from tests.support.eventually import eventually
 from tests.support.program import Program
 
@@ -109,17 +109,4 @@ def test_records_and_schemas_survive_kills_of_broker_and_registry(
         registry.kill()
         registry.start()
         for topic, total in ((TOPIC, RECORDS), ("more", FEW)):
-            assert_read(
-                Program(tmp_path / f"{topic}-again", [*client().consume, daemon.bootstrap, topic, "again"]), total
-            )
-
-
-def assert_read(reader: Program, total: int) -> None:
-    """Assert that a program prints the values of this many records."""
-    expected = set(values(total))
-
-    def count() -> int:
-        return len(expected & set(reader.lines))
-
-    with reader:
-        wait_for(count, total, "records are read")
+            read_in_group(daemon, client(), tmp_path, "with-new-registry", topic=topic, total=total)
