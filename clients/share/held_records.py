@@ -53,6 +53,14 @@ class HeldRecords:
         self._held.pop(key, None)  # so that the order is that of the deadlines
         self._held[key] = held
 
+    def renew(self, held: HeldRecord, deadline: float) -> None:
+        """Extend a lock; one that is being acknowledged by now is not held again."""
+        held.deadline = deadline
+        key = (*held.topic_partition, held.offset)
+        if self._held.get(key) is held:
+            del self._held[key]  # so that the order is that of the deadlines
+            self._held[key] = held
+
     def drop_expired(self, now: float) -> None:
         """Drop the oldest locks that have run out: nobody may ever ask for them."""
         while self._held:

@@ -412,7 +412,7 @@ class LeaderRequests:
                 held = pending.held
                 if code is ErrorCode.NONE:
                     if pending.kind is Acknowledgement.RENEW:
-                        held.deadline = lock_until
+                        self._held.renew(held, lock_until)
                     if pending.outcome is not None:
                         pending.outcome.settle(None)
                 elif code in RETRIABLE_CODES and code not in _MOVED and now < held.deadline and not self._is_ending:

@@ -231,3 +231,16 @@ def test_a_range_of_acquired_offsets_costs_no_more_than_its_records_and_a_bound(
 def test_wrong_settings_are_named(setting: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ClientConfigError, match=sentence):
         ShareConsumerConfig(**{"group": "g", **setting})
+
+
+def test_locks_that_have_run_out_are_dropped_behind_one_that_is_renewed_again_and_again() -> None:
+    locks = HeldRecords()
+    renewed, *others = (held(offset, deadline=30.0) for offset in range(10))
+    for each in (renewed, *others):
+        locks.add(each, 0.0)
+    locks.renew(renewed, 60.0)
+    locks.drop_expired(30.0)
+    assert len(locks) == 1
+    locks.remove(renewed)
+    locks.renew(renewed, 90.0)
+    assert len(locks) == 0, "it was acknowledged meanwhile"

@@ -19,7 +19,7 @@ from tests.interop.differential.directories import compare_live, compare_stopped
 
 _FETCHED_AT_ONCE = 1 << 24
 _READ_VERSION = 12
-SETTLED_S = 3.0
+SETTLED_S = 15.0
 
 
 @dataclass(frozen=True)
