@@ -176,7 +176,10 @@ class Fetcher:
                 await node.wake.wait()
                 continue
             try:
-                got_data = await self._fetch(leader, node, wanted, may_wait=not others_full)
+                connection = await self._cluster.connections.connect(leader, Purpose.FETCH)
+                if node.wake.is_set():  # something changed while this connected, and no fetch was there to cut off
+                    wanted, others_full = self._wanted(leader)
+                got_data = await self._fetch(connection, node, wanted, may_wait=not others_full)
                 failures = 0
             except (BrokerConnectionError, BrokerTimeoutError, RefusedError, ClosedError) as error:
                 if node.interrupted:
@@ -222,9 +225,10 @@ class Fetcher:
         reserved = sum(node.reserved_bytes for node in self._nodes.values())
         return self._config.prefetch_bytes - self.buffered_bytes - reserved
 
-    async def _fetch(self, leader: int, node: _NodeLoop, wanted: list[AssignedPartition], *, may_wait: bool) -> bool:
+    async def _fetch(
+        self, connection: Connection, node: _NodeLoop, wanted: list[AssignedPartition], *, may_wait: bool
+    ) -> bool:
         """Send one request and take in its response. Returns whether it had data."""
-        connection = await self._cluster.connections.connect(leader, Purpose.FETCH)
         # Positions may have moved while this connected: build the request from the current ones.
         requested = [
             (state, state.epoch, state.fetch_offset)

@@ -10,6 +10,8 @@ import pytest
 from barnabas.clients.config import ConsumerConfig
 from barnabas.clients.consumer.consumer import Consumer
 from barnabas.clients.errors import BrokerConnectionError, ClientError, ClosedError, UnknownTopicError
+from barnabas.clients.network.connection import Connection
+from barnabas.clients.network.node_connections import NodeConnections, Purpose
 from barnabas.clients.offsets import ListedOffset
 from barnabas.clients.records import ConsumerRecord
 from barnabas.protocol.compression import Codec
@@ -490,6 +492,27 @@ async def test_a_partition_that_is_added_does_not_wait_for_a_fetch_that_was_sent
         assert await consumer.poll(timeout_ms=20) == []
         await consumer.assign(ORDERS[:2])
         assert len(await read(consumer, 10, timeout_s=30)) == 10
+
+
+async def test_a_partition_that_is_added_while_the_first_fetch_connects_is_part_of_it(
+    broker: FakeBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect, may_connect = NodeConnections.connect, asyncio.Event()
+
+    async def held_up(self: NodeConnections, node_id: int, purpose: Purpose = Purpose.CONTROL) -> Connection:
+        if purpose is Purpose.FETCH:
+            await may_connect.wait()
+        return await connect(self, node_id, purpose)
+
+    monkeypatch.setattr(NodeConnections, "connect", held_up)
+    fill(broker, ORDERS[0], 0, 10)
+    async with consuming(broker, ORDERS[1:2], max_wait_ms=60_000) as consumer:
+        assert await consumer.poll(timeout_ms=20) == []
+        await consumer.assign(ORDERS[:2])
+        assert await consumer.position(ORDERS[0]) == 0
+        may_connect.set()
+        assert len(await read(consumer, 10, timeout_s=30)) == 10
+    assert len(broker.asked(ApiKey.FETCH)[0].topics[0].partitions) == 2
 
 
 async def test_partitions_take_turns(broker: FakeBroker) -> None:
