@@ -83,6 +83,7 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
         "_inner",
         "_failure",
         "_inner_paused",
+        "_is_made",
         "_loop",
         "_on_complete",
         "_on_failed",
@@ -115,6 +116,8 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
         self._on_complete = on_complete
         self._failure: Exception | None = None
         self._inner: asyncio.Transport
+        """Set by `connection_made`, a turn of the loop after the constructor."""
+        self._is_made = False
         self._engine: TlsEngine | None = None
         self._records: HandshakeRecords | None = HandshakeRecords()
         """None after the handshake."""
@@ -132,6 +135,10 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Start the deadline."""
         self._inner = cast("asyncio.Transport", transport)
+        self._is_made = True
+        if self._closing:
+            self._inner.abort()
+            return
         self._deadline = self._loop.call_later(self._parts.handshake_seconds, self._too_late)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -233,11 +240,12 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
             self._close_inner()
 
     def abort(self) -> None:
-        """Close now and drop what the kernel has not accepted."""
+        """Close now and drop what the kernel has not accepted. Before `connection_made`: close then."""
         self._closing = True
         self._end_deadline()
         self._backlog.clear()
-        self._inner.abort()
+        if self._is_made:
+            self._inner.abort()
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         """Return TLS details (`sslcontext`, `ssl_object`, `peercert_der`), or what the loop's transport has.

@@ -120,6 +120,7 @@ class Served:
             session.host = host
             return self.tls.wrap(Connection(cast("ConnectionRegistry", registry), session))
 
+        self.new_protocol = new_protocol
         bound = socket.socket()
         bound.bind(("127.0.0.1", 0))
         bound.setblocking(False)
@@ -251,6 +252,44 @@ def test_the_oldest_unfinished_handshake_gives_way_to_the_newest(
                 peer.recv(1)
         assert await asyncio.to_thread(principal, served.port, trusting(authority)) == "User:ANONYMOUS"
         for peer in stalled:
+            peer.close()
+        await until(lambda: not served.quotas.open)
+        served.close()
+
+    play(scenario)
+
+
+def test_a_close_before_the_loop_has_a_connection_closes_it(
+    authority: trustme.CA, server_certificate: trustme.LeafCert
+) -> None:
+    async def scenario() -> None:
+        served = Served(server_certificate, authority)
+        loop = asyncio.get_running_loop()
+        peer, accepted = socket.socketpair()
+        with peer:
+            peer.setblocking(False)
+            accepted.setblocking(False)
+            served.quotas.opened("SSL", "peer")
+            protocol = served.new_protocol("peer")
+            served.tls.close()  # the broker stops
+            await loop.connect_accepted_socket(lambda: protocol, accepted)
+            assert await loop.sock_recv(peer, 1) == b""
+            await until(lambda: not served.quotas.open)
+        served.close()
+
+    play(scenario)
+
+
+def test_connections_that_are_accepted_at_once_give_way_too(
+    authority: trustme.CA, server_certificate: trustme.LeafCert
+) -> None:
+    async def scenario() -> None:
+        served = Served(server_certificate, authority, unfinished_max=2)
+        # Without a turn of the loop between them: it accepts all of them before it has any.
+        peers = [socket.create_connection(("127.0.0.1", served.port), timeout=TIMEOUT_S) for _ in range(8)]
+        await until(lambda: cut_off_so_far(served) == 6)
+        await until(lambda: len(served.quotas.open) == 2)
+        for peer in peers:
             peer.close()
         await until(lambda: not served.quotas.open)
         served.close()
