@@ -51,23 +51,32 @@ _PRELOADED: Final = (
 
 
 class ForkedProcess:
-    """The part of `subprocess.Popen` that tests use. `stdin` is the writable end of its pipe."""
+    """The part of `subprocess.Popen` that tests use. `stdin` is the writable end of its pipe. Thread-safe."""
 
     def __init__(self, pid: int, channel: socket.socket, stdin: IO[bytes]) -> None:
         self.pid = pid
         self.stdin = stdin
         self.returncode: int | None = None
         self._channel = channel
+        self._waiting = threading.Lock()
 
     def poll(self) -> int | None:
-        """Return the exit code, None while the process runs."""
+        """Return the exit code, None while the process runs, or while another thread waits for its exit."""
+        if not self._waiting.acquire(blocking=False):
+            return self.returncode
         try:
-            return self.wait(0)
+            return self._wait(0)
         except subprocess.TimeoutExpired:
             return None
+        finally:
+            self._waiting.release()
 
     def wait(self, timeout: float | None = None) -> int:
         """Wait for the exit and return its code. Raises TimeoutExpired."""
+        with self._waiting:
+            return self._wait(timeout)
+
+    def _wait(self, timeout: float | None) -> int:
         if self.returncode is None:
             self._channel.settimeout(timeout)
             try:
