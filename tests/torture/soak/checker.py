@@ -16,6 +16,8 @@
     offset went back        a group's offset was below an earlier acknowledged commit
     not exactly once        an input of consume-transform-produce has not exactly one output
     lost key                the last value of a key of a compacted topic is older than the last acknowledged one
+    fatal error             an idempotent producer was told that its sequence is broken
+    differing copy          a mirror has other records than its source
 
 Left out: cycles with writes of concurrent transactions. Kafka interleaves those by design, in any order. Pure functions
 of the history: nothing here knows a broker.
@@ -24,11 +26,11 @@ of the history: nothing here knows a broker.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from tests.torture.soak.history import ABORTED, COMMITTED, Final, History, Place, Transaction
+from tests.torture.soak.history import ABORTED, COMMITTED, Final, History, Place, StoredRecord, Transaction
 
 OUTPUT_PREFIX = b"of:"
 """Consume-transform-produce writes this and the input."""
@@ -68,7 +70,42 @@ def find_anomalies(
         *_offsets_that_went_back(history, final),
         *_not_exactly_once(final, pipes),
         *_lost_keys(history, final),
+        *(Anomaly("fatal error", each) for each in history.fatal),
     ]
+
+
+def find_differences(
+    final: Final,
+    copied: Mapping[Place, Sequence[StoredRecord]],
+    starts: Mapping[Place, int],
+    *,
+    compacted: Iterable[str] = (),
+    trimmed: Iterable[str] = (),
+) -> Iterator[Anomaly]:
+    """Compare a mirror, which has copied everything, with its source, record for record.
+
+    Either side compacts for itself, so of `compacted` topics the last value of each key is compared; of `trimmed` ones
+    what retention has left on both sides. `starts` are the log start offsets of the mirror.
+    """
+    for place, records in final.records.items():
+        expected: Collection[object] = records
+        found: Collection[object] = copied.get(place, ())
+        if place[0] in compacted:
+            expected = {key: value for _, key, value in records}.items()
+            found = {key: value for _, key, value in copied.get(place, ())}.items()
+        elif place[0] in trimmed:
+            start = max(final.starts.get(place, 0), starts.get(place, 0))
+            expected = [each for each in records if each[0] >= start]
+            found = [each for each in copied.get(place, ()) if each[0] >= start]
+        there, here = set(expected), set(found)
+        missing = [each for each in expected if each not in here]
+        extra = [each for each in found if each not in there]
+        if missing or extra:
+            yield Anomaly(
+                "differing copy", f"{place} lacks {len(missing)}, {missing[:3]}, has {len(extra)}, {extra[:3]}"
+            )
+        elif list(expected) != list(found) and place[0] not in compacted:
+            yield Anomaly("differing copy", f"{place} has records twice, or in another order")
 
 
 def _stored(final: Final) -> dict[Place, set[bytes]]:

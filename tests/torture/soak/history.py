@@ -14,6 +14,9 @@ from typing import NamedTuple
 Place = tuple[str, int]
 """Topic and partition."""
 
+StoredRecord = tuple[int, bytes | None, bytes]
+"""Offset, key and value."""
+
 COMMITTED, ABORTED, UNKNOWN = "committed", "aborted", "unknown"
 
 
@@ -82,6 +85,8 @@ class History:
     keyed: list[KeyedWrite] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     """Errors that clients got and went on after."""
+    fatal: list[str] = field(default_factory=list)
+    """Errors that idempotent producers cannot go on after."""
     tick: Callable[[], int] = field(default_factory=lambda: itertools.count(1).__next__)
 
 
@@ -89,8 +94,7 @@ class History:
 class Final:
     """What is stored at the end of a round: read with read_committed, with all transactions ended."""
 
-    records: dict[Place, list[tuple[int, bytes | None, bytes]]] = field(default_factory=dict)
-    """Offset, key and value by partition."""
+    records: dict[Place, list[StoredRecord]] = field(default_factory=dict)
     starts: dict[Place, int] = field(default_factory=dict)
     """Log start offsets at the end."""
     offsets: dict[tuple[str, Place], int] = field(default_factory=dict)

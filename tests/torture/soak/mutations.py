@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
+
+from tests.torture.soak.faults import CHANCES, CUT, KILL
 
 _SESSIONS = """
 import os
@@ -30,13 +34,95 @@ CommittedOffsets.adopt = lambda *_: None
 """
 
 
+_UNWRITTEN = """
+import itertools
+from barnabas.broker.storage.log.append import AppendOrigin, AppendResult
+from barnabas.broker.storage.log.appending.appender import LogAppender
+real, count = LogAppender.append_as_leader, itertools.count(1)
+def append_as_leader(self, records, *, leader_epoch, origin=AppendOrigin.CLIENT, checked=None):
+    if origin is not AppendOrigin.CLIENT or next(count) % 40:
+        return real(self, records, leader_epoch=leader_epoch, origin=origin, checked=checked)
+    core = self._core
+    batch = checked or self._rules.check(records, core.wall_ms(), 1 << 30)
+    with core.lock:
+        last = core.log_end_offset + batch[2]
+        if core.producers.check_batch(batch[5], batch[6], batch[7], batch[2]) is None:
+            core.producers.note_batch(batch[5], batch[6], batch[7], last, batch[2], batch[4])
+    return AppendResult(core.log_end_offset, last, -1, core.log_start_offset, len(records), batch[3], False)
+LogAppender.append_as_leader = append_as_leader
+"""
+
+_RECOVERY = """
+from barnabas.broker.storage.log.loading import loader
+from barnabas.broker.storage.segment.scan import iter_headers
+real = loader.recover_segment
+def recover_segment(segment, state, epochs, *, next_base_offset):
+    if next_base_offset is None and "/plain-" in str(segment.log.path):
+        segment.log.activate()
+        *_, (position, _) = [(0, None), *iter_headers(segment.log.handle(), 0, segment.size_bytes)]
+        segment.log.truncate_to(position)
+    return real(segment, state, epochs, next_base_offset=next_base_offset)
+loader.recover_segment = recover_segment
+"""
+
+_DUPLICATES = """
+from barnabas.broker.storage.producers.state import ProducerState
+real = ProducerState.check_batch
+def check_batch(*arguments, **options):
+    real(*arguments, **options)
+ProducerState.check_batch = check_batch
+"""
+
+_SKIPS = """
+import itertools
+from barnabas.broker.storage.log.reader import LogReader
+from barnabas.protocol.records.batch import RecordBatch
+real, count = LogReader.read, itertools.count(1)
+def read(self, offset, max_bytes, *, upper_bound, at_least_one_batch):
+    limits = {"upper_bound": upper_bound, "at_least_one_batch": at_least_one_batch}
+    found = real(self, offset, max_bytes, **limits)
+    if found is None or next(count) % 20:
+        return found
+    after = RecordBatch(found.read()).last_offset + 1
+    return real(self, after, max_bytes, **limits) or found
+LogReader.read = read
+"""
+
+_TRANSACTIONAL_OFFSETS = """
+from barnabas.broker.groups.offsets.pending import PendingOffsets
+real = PendingOffsets.end
+PendingOffsets.end = lambda self, transaction, *, is_commit: real(self, transaction, is_commit=False)
+"""
+
+_MIRROR = """
+import itertools
+from barnabas.broker.storage.log.appending.follower import FollowerAppender
+from barnabas.protocol.records.batch import RecordBatch
+real, count = FollowerAppender.append_as_follower, itertools.count(1)
+def append_as_follower(self, records):
+    first = RecordBatch(records)
+    if len(records) == first.size_bytes or next(count) % 5:
+        return real(self, records)
+    return real(self, records[first.size_bytes:])
+FollowerAppender.append_as_follower = append_as_follower
+"""
+
+_PYTHON = {"BARNABAS_KERNEL": "python"}
+
+
 class Mutation(NamedTuple):
-    """Code that runs in the broker before it starts, and what the soak must find: kinds of anomalies, or a measure."""
+    """Code that runs in a broker before it starts, and what the soak must find: kinds of anomalies, or a measure."""
 
     code: str
     found: frozenset[str]
-    mean_pause: float = 2
+    mean_pause: float = 1.5
     """Between faults. A leak needs a life of some seconds."""
+    faults: Mapping[str, int] = MappingProxyType(CHANCES)
+    """Weights of kinds: of those that bring the fault of the code to light, there must be enough."""
+    environ: Mapping[str, str] = MappingProxyType({})
+    """Where the compiled kernels do the work of the code that is replaced, Python has to do it."""
+    is_of_mirror: bool = False
+    """Whether the code runs in the mirror's broker instead of the other one."""
 
 
 MUTATIONS = {
@@ -44,4 +130,14 @@ MUTATIONS = {
     "readers are not told about aborted transactions": Mutation(_ABORTED, frozenset({"aborted read"})),
     "read_committed readers get records of open transactions": Mutation(_STABLE, frozenset({"aborted read"})),
     "a start does not load committed offsets": Mutation(_OFFSETS, frozenset({"offset went back"})),
+    "one batch of forty is acknowledged and not written": Mutation(
+        _UNWRITTEN, frozenset({"lost write"}), environ=_PYTHON
+    ),
+    "recovery cuts a good batch off": Mutation(_RECOVERY, frozenset({"lost write"}), faults={KILL: 1}),
+    "repeated batches are stored again": Mutation(
+        _DUPLICATES, frozenset({"duplicate"}), faults={CUT: 1}, environ=_PYTHON
+    ),
+    "one fetch of twenty skips a batch": Mutation(_SKIPS, frozenset({"skipped poll"}), environ=_PYTHON),
+    "offsets in transactions are not committed": Mutation(_TRANSACTIONAL_OFFSETS, frozenset({"offset went back"})),
+    "a mirror passes over a batch": Mutation(_MIRROR, frozenset({"differing copy"}), is_of_mirror=True),
 }

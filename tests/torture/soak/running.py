@@ -1,13 +1,14 @@
 """One soak: a broker, rounds of load on topics of their own, faults, and the check at the end of each round.
 
-A round ends with its writers, then its readers have read everything, and the history is compared with what is stored.
-Its topics are deleted, and the history is dropped, so that a soak of any length needs the memory of one round. The
-broker lives on, from one fault to the next.
+A round ends with its writers, then its readers have read everything, and the history is compared with what is stored,
+and that with what a mirror has. Its topics are deleted, and the history is dropped, so that a soak of any length needs
+the memory of one round. Both brokers live on, from one fault to the next.
 """
 
 from __future__ import annotations
 
 import asyncio
+import random
 import socket
 import tempfile
 import time
@@ -22,15 +23,18 @@ import trustme
 
 from barnabas import Admin, AdminConfig
 from tests.support.daemon import Daemon, start_daemon
+from tests.support.mirrors.torn_network import TornNetwork
 from tests.support.tls import inline_properties
+from tests.torture.soak import mirror
 from tests.torture.soak.checker import Anomaly, find_anomalies
 from tests.torture.soak.disk import small_disk
-from tests.torture.soak.faults import Faults, draw
+from tests.torture.soak.faults import CHANCES, Faults, draw
 from tests.torture.soak.final_read import read_final
 from tests.torture.soak.history import ABORTED, COMMITTED
 from tests.torture.soak.load.administration import Administrator, Peers
 from tests.torture.soak.load.aio import AioIdempotent
 from tests.torture.soak.load.librdkafka import LibrdkafkaIdempotent, LibrdkafkaMember, LibrdkafkaTransactions
+from tests.torture.soak.load.librdkafka_pipe import LibrdkafkaPipe
 from tests.torture.soak.load.offset_watcher import OffsetWatcher
 from tests.torture.soak.load.own_consumers import OwnMember, OwnPipe, OwnReader
 from tests.torture.soak.load.own_producers import OwnIdempotent, OwnKeyed, OwnTransactions
@@ -73,8 +77,11 @@ class Plan:
     round_seconds: float = 20
     mean_pause: float = 15
     """Mean time between faults."""
+    faults: Mapping[str, int] = field(default_factory=lambda: CHANCES)
+    """Weights of their kinds."""
     environ: Mapping[str, str] | None = None
     """For the broker."""
+    mirror_environ: Mapping[str, str] | None = None
 
 
 @dataclass
@@ -92,33 +99,51 @@ class Outcome:
         return [name for name, found in self.trends.items() if any(each.is_rising for each in found)]
 
 
+@dataclass(frozen=True)
+class _Place:
+    """Where the rounds of a soak happen."""
+
+    daemon: Daemon
+    mirror: Daemon
+    network: TornNetwork
+    ports: Sequence[int]
+    """Of the broker's listeners for clients without and with TLS."""
+    log_directories: Sequence[Path]
+    faults: Faults
+
+
 async def soak(plan: Plan) -> Outcome:
-    """Run one soak. Raises BrokerProcessError if the broker does not start after a fault."""
+    """Run one soak. Raises BrokerProcessError if a broker does not start at the beginning, or stop at the end."""
     outcome = Outcome()
-    with ExitStack() as stack:
+    async with AsyncExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="soak-")))
+        network = await stack.enter_async_context(TornNetwork(random.Random(f"network/{plan.seed}")))
         disk = stack.enter_context(small_disk(directory / "disk", _DISK_MIB))
         log_directories = [directory / "disk" / name for name in ("one", "two")]
-        ports = _free_ports(2)
-        settings = {**_SETTINGS, "log.dirs": ",".join(map(str, log_directories)), **_listeners(ports)}
-        daemon = stack.enter_context(
-            start_daemon(directory, *(f"{name}={value}" for name, value in settings.items()), environ=plan.environ)
-        )
-        faults = Faults(daemon, draw(plan.seed, plan.mean_pause), disk)
-        sampler = Sampler(log_directories)
+        ports = _free_ports(3)
+        network.upstream = ("127.0.0.1", ports[2])
+        own = {"log.dirs": ",".join(map(str, log_directories)), **_listeners(ports, network.address)}
+        daemon = stack.enter_context(start_daemon(directory / "broker", *_words(own), environ=plan.environ))
+        copy = stack.enter_context(start_daemon(directory / "mirror", *_words({}), environ=plan.mirror_environ))
+        await mirror.begin(copy, daemon.bootstrap)
+        faults = Faults(daemon, copy, network, draw(plan.seed, plan.mean_pause, plan.faults), disk)
+        samplers = {"": Sampler(log_directories), "mirror: ": Sampler([copy.data_directory])}
+        place = _Place(daemon, copy, network, ports[:2], log_directories, faults)
         async with AsyncExitStack() as tasks:
-            tasks.push_async_callback(_end, asyncio.create_task(_sample(daemon, sampler)))
-            tasks.push_async_callback(_end_faults, faults, asyncio.create_task(faults.run()))
-            until = time.monotonic() + plan.seconds
-            number = 0
-            while time.monotonic() < until and not outcome.anomalies:
-                number += 1
-                stage = Stage(daemon.bootstrap, number, plan.seed)
-                seconds = min(plan.round_seconds, until - time.monotonic())
-                await _round(stage, seconds, faults, ports, log_directories, outcome)
-        outcome.trends = sampler.trends()
+            for sampled, sampler in zip((daemon, copy), samplers.values(), strict=True):
+                tasks.push_async_callback(_end, asyncio.create_task(_sample(sampled, sampler)))
+            happening = asyncio.create_task(faults.run())
+            tasks.push_async_callback(_end_faults, faults, happening)
+            rounds = asyncio.create_task(_rounds(plan, place, outcome))
+            tasks.push_async_callback(_end, rounds)
+            await asyncio.wait([happening, rounds], return_when=asyncio.FIRST_COMPLETED)
+            if happening.done():
+                outcome.anomalies.append(Anomaly("broker failed", repr(happening.exception())))
+        for whose, sampler in samplers.items():
+            outcome.trends.update({f"{whose}{name}": found for name, found in sampler.trends().items()})
+            outcome.totals[f"{whose}broker lives"] = len(sampler.lives)
         outcome.totals.update({f"faults: {kind}": count for kind, count in faults.done.items()})
-        outcome.totals["broker lives"] = len(sampler.lives)
+        outcome.totals["connections cut"] = network.cuts
     return outcome
 
 
@@ -133,7 +158,17 @@ async def _end(task: asyncio.Task[None]) -> None:
 async def _end_faults(faults: Faults, task: asyncio.Task[None]) -> None:
     """Cancel the task between two faults: the thread of a restart cannot be cancelled, and would leave a broker."""
     async with faults.calm:
-        await _end(task)
+        task.cancel()
+        await asyncio.wait([task])
+
+
+async def _rounds(plan: Plan, place: _Place, outcome: Outcome) -> None:
+    until = time.monotonic() + plan.seconds
+    number = 0
+    while time.monotonic() < until and not outcome.anomalies:
+        number += 1
+        stage = Stage(place.daemon.bootstrap, place.network.address, number, plan.seed)
+        await _round(stage, min(plan.round_seconds, until - time.monotonic()), place, outcome)
 
 
 async def _sample(daemon: Daemon, sampler: Sampler) -> None:
@@ -143,38 +178,32 @@ async def _sample(daemon: Daemon, sampler: Sampler) -> None:
         await asyncio.sleep(0.25)
 
 
-async def _round(
-    stage: Stage,
-    seconds: float,
-    faults: Faults,
-    ports: Sequence[int],
-    directories: Sequence[Path],
-    outcome: Outcome,
-) -> None:
-    pipes = [OwnPipe(stage, "pipe")]
+async def _round(stage: Stage, seconds: float, place: _Place, outcome: Outcome) -> None:
+    faults, direct, torn = place.faults, stage.bootstrap, stage.torn_bootstrap
+    pipes: list[Client] = [OwnPipe(stage, "pipe"), LibrdkafkaPipe(stage, "pipe-librdkafka")]
     async with faults.calm, Admin(AdminConfig(bootstrap=stage.bootstrap)) as admin:
         for topic, configs in stage.topics().items():
             await admin.create_topic(topic, partitions=PARTITIONS, configs=configs)
     writers: list[Client] = [
-        OwnIdempotent(stage, f"own-{stage.number}", stage.plain),
-        OwnIdempotent(stage, f"trimmed-{stage.number}", stage.trimmed),
+        OwnIdempotent(stage, f"own-{stage.number}", stage.plain, torn),
+        OwnIdempotent(stage, f"trimmed-{stage.number}", stage.trimmed, direct),
         LibrdkafkaIdempotent(stage, stage.plain),
         AioIdempotent(stage, stage.plain),
-        OwnTransactions(stage, "own-a"),
-        OwnTransactions(stage, "own-b"),
+        OwnTransactions(stage, "own-a", direct),
+        OwnTransactions(stage, "own-b", torn),
         LibrdkafkaTransactions(stage),
         OwnKeyed(stage),
-        Administrator(stage, directories),
-        Peers(stage, ports),
+        Administrator(stage, place.log_directories),
+        Peers(stage, place.ports),
         OffsetWatcher(stage),
     ]
     readers: list[Client] = [
         *pipes,
         OwnReader(stage),
-        OwnMember(stage, "own-member-1"),
-        OwnMember(stage, "own-member-2"),
-        LibrdkafkaMember(stage, "new-member-1"),
-        LibrdkafkaMember(stage, "new-member-2"),
+        OwnMember(stage, "own-member-1", direct),
+        OwnMember(stage, "own-member-2", torn),
+        LibrdkafkaMember(stage, "new-member-1", direct),
+        LibrdkafkaMember(stage, "new-member-2", torn),
     ]
     writing = [asyncio.create_task(each.run(), name=type(each).__name__) for each in writers]
     reading = [asyncio.create_task(each.run(), name=type(each).__name__) for each in readers]
@@ -185,9 +214,10 @@ async def _round(
         stage.readers_end.set()
         await _wait(reading, _END_S)
     finally:
-        # After a failure, too: threads end by these signals only.
+        # After a failure, too: threads end by these signals.
         stage.writers_end.set()
         stage.readers_end.set()
+        stage.over.set()
         for each in (*writing, *reading):
             each.cancel()
         await asyncio.wait([*writing, *reading])
@@ -204,6 +234,7 @@ async def _round(
             trimmed=[stage.trimmed],
             pipes=[(stage.plain, output) for output in stage.pipes.values()],
         )
+        found += await mirror.compare(place.mirror, stage, final)
         async with Admin(AdminConfig(bootstrap=stage.bootstrap)) as admin:
             for topic in stage.topics():
                 await admin.delete_topic(topic)
@@ -237,10 +268,20 @@ def _count(stage: Stage, outcome: Outcome, clients: int) -> None:
     )
 
 
-def _listeners(ports: Sequence[int]) -> dict[str, str]:
+def _words(own: Mapping[str, object]) -> list[str]:
+    return [f"{name}={value}" for name, value in {**_SETTINGS, **own}.items()]
+
+
+def _listeners(ports: Sequence[int], torn: str) -> dict[str, str]:
+    """Return the properties of the listeners: plain, TLS, and one that clients reach at the address `torn`."""
     certificate = trustme.CA().issue_cert("127.0.0.1")
-    listeners = f"PLAINTEXT://127.0.0.1:{ports[0]},SSL://127.0.0.1:{ports[1]}"
-    return {"listeners": listeners, **inline_properties(certificate)}
+    clients, tls, behind_torn = (f"127.0.0.1:{port}" for port in ports)
+    return {
+        "listeners": f"PLAINTEXT://{clients},SSL://{tls},TORN://{behind_torn}",
+        "advertised.listeners": f"PLAINTEXT://{clients},SSL://{tls},TORN://{torn}",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SSL:SSL,TORN:PLAINTEXT",
+        **inline_properties(certificate),
+    }
 
 
 def _free_ports(count: int) -> list[int]:

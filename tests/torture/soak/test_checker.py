@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.torture.soak.checker import find_anomalies
+from tests.torture.soak.checker import find_anomalies, find_differences
 from tests.torture.soak.history import (
     ABORTED,
     COMMITTED,
@@ -14,6 +14,7 @@ from tests.torture.soak.history import (
     KeyedWrite,
     Place,
     Poll,
+    StoredRecord,
     Transaction,
     Write,
 )
@@ -84,6 +85,7 @@ FOUND = {
         History(keyed=[KeyedWrite(P, b"k", 3, is_acknowledged=True)]),
         Final(records={P: [(0, b"k", b"v#2")]}),
     ),
+    "fatal error": (History(fatal=["s: out of order"]), final(b"a")),
 }
 
 
@@ -131,3 +133,34 @@ def test_what_retention_may_have_deleted_is_not_lost() -> None:
     found = find_anomalies(history, Final(records={P: [(9, None, b"b")]}, starts={P: 5}), trimmed=["plain"])
 
     assert found == []
+
+
+A: StoredRecord = (0, None, b"a")
+B: StoredRecord = (1, None, b"b")
+
+
+OTHERS: list[list[StoredRecord]] = [
+    [],
+    [A],
+    [A, (1, None, b"c")],
+    [A, (2, None, b"b")],
+    [A, B, (2, None, b"c")],
+    [B, A],
+    [A, B, B],
+]
+
+
+@pytest.mark.parametrize("copied", OTHERS)
+def test_a_copy_that_differs_is_found(copied: list[StoredRecord]) -> None:
+    (found,) = find_differences(final(b"a", b"b"), {P: copied}, {P: 0})
+
+    assert found.kind == "differing copy"
+
+
+def test_a_copy_may_have_been_compacted_or_trimmed_further() -> None:
+    keyed, trimmed = ("keyed", 0), ("trimmed", 0)
+    stored = Final(records={keyed: [(0, b"k", b"v#1"), (4, b"k", b"v#2")], trimmed: [A, B]}, starts={trimmed: 0})
+    copied: dict[Place, list[StoredRecord]] = {keyed: [(4, b"k", b"v#2")], trimmed: [B]}
+
+    assert not list(find_differences(stored, copied, {trimmed: 1}, compacted=["keyed"], trimmed=["trimmed"]))
+    assert len(list(find_differences(stored, {}, {trimmed: 1}, compacted=["keyed"], trimmed=["trimmed"]))) == 2

@@ -22,7 +22,7 @@ class AioIdempotent:
         while not self._stage.writers_end.is_set():
             sessions += 1
             session = f"aiokafka-{self._stage.number}/{sessions}"
-            producer = AIOKafkaProducer(bootstrap_servers=self._stage.bootstrap, enable_idempotence=True)
+            producer = AIOKafkaProducer(bootstrap_servers=self._stage.torn_bootstrap, enable_idempotence=True)
             try:
                 await producer.start()
                 await self._send(producer, session)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections import defaultdict
 from typing import Any
@@ -11,52 +10,64 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 
 from tests.torture.soak.history import ABORTED, COMMITTED, Commit, Place, Poll, Transaction, Write
 from tests.torture.soak.load.stage import PARTITIONS, Stage
+from tests.torture.soak.load.threads import run_in_thread
 
-_QUIET: dict[str, Any] = {
+QUIET: dict[str, Any] = {
     "log_level": 0,
     "error_cb": lambda _: None,  # lost connections are a part of the game
     "reconnect.backoff.ms": 50,
     "reconnect.backoff.max.ms": 500,
+    # Otherwise librdkafka 2.16 bootstraps again without any broker, and waits for an ended coordinator for ever.
+    "metadata.recovery.strategy": "none",
 }
 _PAUSE_S = 0.02
-_TIMEOUT_S = 60.0
+TIMEOUT_S = 30.0
 
 
 class LibrdkafkaIdempotent:
-    """Sends bursts to all partitions of a topic in one session."""
+    """Sends bursts to all partitions of a topic in one session, which a fatal error ends."""
 
     def __init__(self, stage: Stage, topic: str) -> None:
         self._stage = stage
         self._topic = topic
-        self._session = f"librdkafka-{stage.number}"
+        self._number = 0
+        self._sessions = 0
 
     async def run(self) -> None:
         """Write until the stage ends."""
-        await asyncio.to_thread(self._run)
+        await run_in_thread(self._run)
 
     def _run(self) -> None:
+        while not self._stage.writers_end.is_set():
+            self._sessions += 1
+            session = f"librdkafka-{self._stage.number}/{self._sessions}"
+            try:
+                self._write(session)
+            except (KafkaException, SystemError) as error:  # flush() raises the latter because of the former
+                self._stage.note_fatal(session, error.__cause__ or error)
+
+    def _write(self, session: str) -> None:
         stage = self._stage
-        chance = stage.chance(self._session)
-        producer = Producer({**_QUIET, "bootstrap.servers": stage.bootstrap, "enable.idempotence": True})
-        number = 0
+        chance = stage.chance(session)
+        producer = Producer({**QUIET, "bootstrap.servers": stage.torn_bootstrap, "enable.idempotence": True})
         while not stage.writers_end.is_set():
             for _ in range(chance.randrange(1, 30)):
-                number += 1
-                self._send(producer, number, chance.randrange(PARTITIONS))
+                self._number += 1
+                self._send(producer, session, self._number, chance.randrange(PARTITIONS))
             producer.poll(0)
             time.sleep(_PAUSE_S)
-        producer.flush(_TIMEOUT_S)
+        producer.flush(TIMEOUT_S)
 
-    def _send(self, producer: Producer, number: int, partition: int) -> None:
-        value = b"%s:%d" % (self._session.encode(), number)
+    def _send(self, producer: Producer, session: str, number: int, partition: int) -> None:
+        value = b"%s:%d" % (session.encode(), number)
 
         def note(error: KafkaError | None, message: Message) -> None:
             if error is not None:
-                self._stage.note_error(self._session, error)
+                self._stage.note_error(session, error)
                 return
             offset = message.offset()
             assert offset is not None
-            self._stage.history.writes.append(Write(self._session, number, (self._topic, partition), offset, value))
+            self._stage.history.writes.append(Write(session, number, (self._topic, partition), offset, value))
 
         producer.produce(self._topic, value, partition=partition, on_delivery=note)
 
@@ -72,17 +83,17 @@ class LibrdkafkaTransactions:
 
     async def run(self) -> None:
         """Write until the stage ends."""
-        await asyncio.to_thread(self._run)
+        await run_in_thread(self._run)
 
     def _run(self) -> None:
         stage = self._stage
         chance = stage.chance(self._name)
         while not stage.writers_end.is_set():
             producer = Producer(
-                {**_QUIET, "bootstrap.servers": stage.bootstrap, "transactional.id": self._name, "linger.ms": 0}
+                {**QUIET, "bootstrap.servers": stage.torn_bootstrap, "transactional.id": self._name, "linger.ms": 0}
             )
             try:
-                producer.init_transactions(_TIMEOUT_S)
+                producer.init_transactions(TIMEOUT_S)
                 while not stage.writers_end.is_set():
                     self._transact(producer, aborts=chance.random() < 0.3, size=chance.randrange(1, 5))
                     time.sleep(_PAUSE_S)
@@ -102,11 +113,11 @@ class LibrdkafkaTransactions:
             transaction.writes.append((place, value))
             producer.produce(place[0], value, partition=place[1])
         if aborts:
-            producer.flush(_TIMEOUT_S)
+            producer.flush(TIMEOUT_S)
         transaction.ending = history.tick()
         if not aborts:
             try:
-                producer.commit_transaction(_TIMEOUT_S)
+                producer.commit_transaction(TIMEOUT_S)
             except KafkaException as error:
                 if not error.args[0].txn_requires_abort():
                     raise
@@ -115,7 +126,7 @@ class LibrdkafkaTransactions:
             else:
                 transaction.outcome = COMMITTED
         if aborts:
-            producer.abort_transaction(_TIMEOUT_S)
+            producer.abort_transaction(TIMEOUT_S)
             transaction.outcome = ABORTED
         transaction.ended = history.tick()
 
@@ -123,16 +134,17 @@ class LibrdkafkaTransactions:
 class LibrdkafkaMember:
     """A member of a group with the new protocol (KIP-848) that commits what it reads, leaves, and comes back."""
 
-    def __init__(self, stage: Stage, name: str) -> None:
+    def __init__(self, stage: Stage, name: str, bootstrap: str) -> None:
         self._stage = stage
         self._name = name
+        self._bootstrap = bootstrap
         self._group = f"new-{stage.seed}-{stage.number}"
         stage.groups.add(self._group)
         self._sessions = 0
 
     async def run(self) -> None:
         """Read until the stage ends."""
-        await asyncio.to_thread(self._run)
+        await run_in_thread(self._run)
 
     def _run(self) -> None:
         stage = self._stage
@@ -140,8 +152,8 @@ class LibrdkafkaMember:
         while not stage.readers_end.is_set():
             consumer = Consumer(
                 {
-                    **_QUIET,
-                    "bootstrap.servers": stage.bootstrap,
+                    **QUIET,
+                    "bootstrap.servers": self._bootstrap,
                     "group.id": self._group,
                     "group.protocol": "consumer",
                     "auto.offset.reset": "earliest",

@@ -44,9 +44,10 @@ def note_polled(stage: Stage, session: str, records: Sequence[ConsumerRecord]) -
 class OwnMember:
     """A member of a classic group that commits what it reads, leaves, and comes back."""
 
-    def __init__(self, stage: Stage, name: str) -> None:
+    def __init__(self, stage: Stage, name: str, bootstrap: str) -> None:
         self._stage = stage
         self._name = name
+        self._bootstrap = bootstrap
         self._group = f"classic-{stage.seed}-{stage.number}"
         stage.groups.add(self._group)
 
@@ -55,7 +56,7 @@ class OwnMember:
         stage = self._stage
         chance = stage.chance(self._name)
         config = ConsumerConfig(
-            bootstrap=stage.bootstrap,
+            bootstrap=self._bootstrap,
             group=self._group,
             offset_reset="earliest",
             auto_commit=False,
@@ -121,22 +122,25 @@ class OwnReader:
 
 
 class OwnPipe:
-    """Consume-transform-produce with a group's offsets in the transaction."""
+    """Consume-transform-produce with a group's offsets in the transaction; leaves, and comes back."""
 
     def __init__(self, stage: Stage, name: str) -> None:
         self._stage = stage
         self._name = f"{name}-{stage.seed}"
+        self._group = f"{self._name}-{stage.number}"
         self._output = stage.topic(name)
         self._number = 0
         stage.transactional_ids.add(self._name)
+        stage.groups.add(self._group)
         stage.pipes[self._name] = self._output
 
     async def run(self) -> None:
         """Process until the stage's readers end and all input has been processed."""
         stage = self._stage
+        chance = stage.chance(self._name)
         reading = ConsumerConfig(
             bootstrap=stage.bootstrap,
-            group=f"{self._name}-{stage.number}",
+            group=self._group,
             offset_reset="earliest",
             auto_commit=False,
             isolation="read_committed",
@@ -149,8 +153,9 @@ class OwnPipe:
             try:
                 async with Producer(writing) as producer, Consumer(reading) as consumer:
                     await consumer.subscribe([stage.plain])
-                    while not (done := await self._step(producer, consumer)):
-                        pass
+                    for _ in range(chance.choice((20, 100, 10_000))):
+                        if done := await self._step(producer, consumer):
+                            break
             except ClientError as error:
                 stage.note_error(self._name, error)
                 await pause(0.2)
@@ -171,11 +176,18 @@ class OwnPipe:
             transaction.reads.append(each.value or b"")
             transaction.writes.append(((self._output, each.partition), value))
             await producer.send(self._output, value, partition=each.partition)
-        await producer.send_offsets_to_transaction(consumer)
+        began = history.tick()
+        offsets = await producer.send_offsets_to_transaction(consumer)
         await end_transaction(self._stage, producer, transaction, aborts=False)
+        ended = history.tick()
+        self._stage.commits += 1
+        history.commits += [
+            Commit(self._group, (each.topic, each.partition), offset, began, ended) for each, offset in offsets.items()
+        ]
         return False
 
     async def _is_done(self, consumer: Consumer) -> bool:
+        """Return whether this member has all partitions, and has read them to their ends."""
         places = [TopicPartition(self._stage.plain, number) for number in range(PARTITIONS)]
-        committed = await consumer.committed(places)
-        return all(committed.get(place, 0) >= end for place, end in (await consumer.end_offsets(places)).items())
+        positions = consumer.positions
+        return all(positions.get(place, -1) >= end for place, end in (await consumer.end_offsets(places)).items())

@@ -18,10 +18,11 @@ KEYS = 20
 class OwnIdempotent:
     """Sends bursts to all partitions of a topic, each producer being a session."""
 
-    def __init__(self, stage: Stage, name: str, topic: str) -> None:
+    def __init__(self, stage: Stage, name: str, topic: str, bootstrap: str) -> None:
         self._stage = stage
         self._name = name
         self._topic = topic
+        self._bootstrap = bootstrap
         self._number = 0
         self._sessions = 0
 
@@ -30,7 +31,7 @@ class OwnIdempotent:
         while not self._stage.writers_end.is_set():
             self._sessions += 1
             try:
-                async with Producer(ProducerConfig(bootstrap=self._stage.bootstrap)) as producer:
+                async with Producer(ProducerConfig(bootstrap=self._bootstrap)) as producer:
                     await self._send(producer, f"{self._name}/{self._sessions}")
             except ClientError as error:
                 self._stage.note_error(self._name, error)
@@ -96,8 +97,9 @@ class OwnKeyed:
 class OwnTransactions:
     """Transactions over all partitions of the ledger, of which some are aborted."""
 
-    def __init__(self, stage: Stage, name: str) -> None:
+    def __init__(self, stage: Stage, name: str, bootstrap: str) -> None:
         self._stage = stage
+        self._bootstrap = bootstrap
         self._name = f"{name}-{stage.seed}"
         self._number = 0
         stage.transactional_ids.add(self._name)
@@ -105,7 +107,7 @@ class OwnTransactions:
     async def run(self) -> None:
         """Write until the stage ends."""
         stage = self._stage
-        config = ProducerConfig(bootstrap=stage.bootstrap, transactional_id=self._name)
+        config = ProducerConfig(bootstrap=self._bootstrap, transactional_id=self._name)
         chance = stage.chance(self._name)
         while not stage.writers_end.is_set():
             try:

@@ -15,19 +15,25 @@ _SMALL = {"segment.bytes": "65536", "file.delete.delay.ms": "1000"}
 
 @dataclass
 class Stage:
-    """What the clients of a round share. They write until `writers_end`, and read until `readers_end`."""
+    """What the clients of a round share. They write until `writers_end`, and read until `readers_end`.
+
+    Those that process to the end of the input do so after `readers_end`, unless the round is `over`.
+    """
 
     bootstrap: str
+    torn_bootstrap: str
+    """The same broker through a network that cuts connections now and then."""
     number: int
     seed: int
     history: History = field(default_factory=History)
     writers_end: threading.Event = field(default_factory=threading.Event)
     readers_end: threading.Event = field(default_factory=threading.Event)
+    over: threading.Event = field(default_factory=threading.Event)
     transactional_ids: set[str] = field(default_factory=set)
     pipes: dict[str, str] = field(default_factory=dict)
     """Output topics of consume-transform-produce, by transactional id."""
     groups: set[str] = field(default_factory=set)
-    """Groups whose members commit."""
+    """Groups whose members commit, alone or in transactions."""
     commits: int = 0
 
     def topic(self, kind: str) -> str:
@@ -72,6 +78,10 @@ class Stage:
     def note_error(self, name: str, error: object) -> None:
         """Record an error after which a client goes on."""
         self.history.errors.append(f"{name}: {type(error).__name__}: {error}")
+
+    def note_fatal(self, name: str, error: object) -> None:
+        """Record that a producer was refused for good, which no fault of the soak is a reason for."""
+        self.history.fatal.append(f"{name}: {error}")
 
 
 async def pause(seconds: float) -> None:

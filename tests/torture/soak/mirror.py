@@ -1,0 +1,65 @@
+"""A second broker that mirrors the topics of all rounds, and its comparison with the source."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from barnabas import Admin, AdminConfig, TopicPartition
+from tests.support.daemon import Daemon
+from tests.support.mirrors.copies import MIRROR
+from tests.torture.soak.checker import Anomaly, find_differences
+from tests.torture.soak.final_read import EARLIEST, LATEST, read_all
+from tests.torture.soak.history import Final
+from tests.torture.soak.load.stage import Stage
+
+_TOPICS = "(plain|ledger|keyed|trimmed|pipe)-.*"
+_WAIT_S = 60.0
+
+
+async def begin(mirror: Daemon, source: str) -> None:
+    """Let the broker mirror the topics of each round."""
+    async with Admin(AdminConfig(bootstrap=mirror.bootstrap)) as admin:
+        await admin.mirrors.create(MIRROR, bootstrap=[source], topics=[_TOPICS], metadata_max_age_ms=500)
+
+
+async def compare(mirror: Daemon, stage: Stage, final: Final) -> list[Anomaly]:
+    """Wait until everything is copied, compare it with the round's final read, and delete it here."""
+    places = [TopicPartition(*place) for place in final.records]
+    async with Admin(AdminConfig(bootstrap=stage.bootstrap)) as admin:
+        ends = {
+            place: found.offset for place, found in (await admin.list_offsets(dict.fromkeys(places, LATEST))).items()
+        }
+    async with Admin(AdminConfig(bootstrap=mirror.bootstrap)) as admin:
+        lacking = await _wait(admin, ends)
+        if lacking:
+            return [Anomaly("no end", f"not copied by the mirror after {_WAIT_S:.0f} s: {lacking}")]
+        copied = await read_all(mirror.bootstrap, places)
+        starts = {
+            (place.topic, place.partition): found.offset
+            for place, found in (await admin.list_offsets(dict.fromkeys(places, EARLIEST))).items()
+        }
+        differences = find_differences(final, copied, starts, compacted=[stage.keyed], trimmed=[stage.trimmed])
+        found = [each._replace(text=f"mirror: {each.text}") for each in differences]
+        for topic in {place.topic for place in places}:
+            await admin.delete_topic(topic)
+    return found
+
+
+async def _wait(admin: Admin, ends: Mapping[TopicPartition, int]) -> list[str]:
+    """Wait until the mirror has copied up to these offsets; return what it lacks after a time."""
+    try:
+        async with asyncio.timeout(_WAIT_S):
+            while True:
+                described = await admin.mirrors.describe(MIRROR)
+                at = {(each.topic, each.partition): each for each in described.partitions}
+                lacking = [
+                    f"{place} {at.get((place.topic, place.partition))}, of {end}"
+                    for place, end in ends.items()
+                    if (found := at.get((place.topic, place.partition))) is None or found.offset < end
+                ]
+                if not lacking:
+                    return []
+                await asyncio.sleep(0.1)
+    except TimeoutError:
+        return lacking
