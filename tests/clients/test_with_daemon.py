@@ -174,7 +174,7 @@ async def test_a_huge_record_is_stored_and_one_above_the_topics_limit_refused(da
 @pytest.mark.parametrize("limit", ["max_message_bytes", "segment_bytes"])
 async def test_batches_above_the_topics_limit_are_split(daemon: Daemon, limit: str) -> None:
     name = f"small-{limit}"
-    partitions = await create(daemon, name, **{limit: "1100"})
+    partitions = await create(daemon, name, 1, **{limit: "1100"})
     async with producing(daemon) as producer:
         futures = [await producer.send(name, b"%04d" % number * 10) for number in range(500)]
         assert [(await future).offset for future in futures] == list(range(500))
