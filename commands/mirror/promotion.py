@@ -65,7 +65,8 @@ def promote(
         from barnabas.protocol.mirrors.promotion import Undecided
 
         found = await admin.mirrors.promote(name, topics, undecided=Undecided(undecided))
-        while any(each.state == _PROMOTING for each in found.topics):
+        # The mirror's own state follows a moment after that of its last topic.
+        while found.state == _PROMOTING or any(each.state == _PROMOTING for each in found.topics):
             if time.monotonic() - begun > _PART_OF_TIMEOUT * timeout_s:
                 raise _unfinished(found)
             await asyncio.sleep(_POLL_SECONDS)
