@@ -23,10 +23,12 @@ _PACE_S = 0.002
 class Feed:
     """Passes numbered values to `send` on a thread, slowly, so that the software is at work when the broker is killed.
 
-    As a context manager it has passed all of them at the end.
+    The test sets `arrived`, how many came through: at most a quarter of all values is under way, however slowly the
+    software starts. As a context manager it has passed all of them at the end.
     """
 
     def __init__(self, send: Callable[[str], None], total: int = RECORDS) -> None:
+        self.arrived = 0
         self._send = send
         self._total = total
         self._failed = threading.Event()
@@ -47,6 +49,7 @@ class Feed:
     ) -> None:
         if error is not None:
             self._failed.set()
+        self.arrived = self._total
         self._thread.join(WAIT_S)
         assert error is not None or not self._thread.is_alive(), "not all values were taken"
         if error is None and self._error is not None:
@@ -54,7 +57,10 @@ class Feed:
 
     def _run(self) -> None:
         try:
-            for value in values(self._total):
+            for number, value in enumerate(values(self._total)):
+                while number - self.arrived > self._total // 4:
+                    if self._failed.wait(_PACE_S):
+                        return
                 self._send(value)
                 if self._failed.wait(_PACE_S):
                     return
@@ -102,10 +108,12 @@ def carry_through_kills(
     wanted = {expected(value) for value in values(total)}
     directory = log_directory or daemon.data_directory
 
-    def arrived() -> int:
-        return len(wanted & stored(directory, OUTPUT, partitions))
-
     with Feed(send, total) as feed:
+
+        def arrived() -> int:
+            feed.arrived = len(wanted & stored(directory, OUTPUT, partitions))
+            return feed.arrived
+
         for killed in range(2):
             wait_for(arrived, total // 6 * (killed + 1), "values have arrived")
             assert feed.running, "everything was sent before the broker was killed"
