@@ -11,7 +11,7 @@ from typing import Self
 from confluent_kafka import Producer
 
 from tests.support.daemon import Daemon
-from tests.support.ecosystem.exchange import PARTITIONS, RECORDS, WAIT_S, values, wait_for
+from tests.support.ecosystem.exchange import PARTITIONS, RECORDS, WAIT_S, restart, values, wait_for
 from tests.support.program import Program
 from tests.support.storage.committed_records import committed_records
 
@@ -120,7 +120,7 @@ def carry_through_kills(
             kills = killed == 1 and kills_program
             if kills:
                 program.kill()
-            daemon.restart(clean=False)
+            restart(daemon, OUTPUT, partitions)
             if kills:
                 program.start()
     wait_for(arrived, total, "values have arrived")
