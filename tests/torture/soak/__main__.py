@@ -39,7 +39,8 @@ def main() -> int:
         print(f"client error: {error}"[:400])
     for anomaly in outcome.anomalies[:_MAX_PRINTED]:
         print(f"{anomaly.kind}: {anomaly.text}")
-    print(*(f"rising: {name}" for name in outcome.rising), sep="\n")
+    for name in outcome.rising:
+        print(f"rising: {name}", *(each for each in outcome.trends[name] if each.is_rising))
     if options.write:
         write(result)
     return 1 if outcome.anomalies or outcome.rising else 0
