@@ -121,7 +121,7 @@ async def test_records_sent_in_one_turn_of_the_loop_travel_in_one_batch(broker: 
 
 
 async def test_linger_collects_records_until_its_time_is_over(broker: FakeBroker) -> None:
-    async with producing(broker, linger_ms=60) as producer:
+    async with producing(broker, linger_ms=1500) as producer:
         first = await producer.send("lines", b"1")
         await turns()
         second = await producer.send("lines", b"2")
