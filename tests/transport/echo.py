@@ -167,8 +167,9 @@ def exchange(client: ssl.SSLSocket, data: bytes) -> bytes:
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
             pass
         if before == (sent, len(received)):
-            writers = [client] if sent < len(data) else []
-            assert any(select.select([client], writers, [], TIMEOUT_S)), "nothing happens"
+            poll = select.poll()  # select() refuses descriptors from 1024 on, which a long test run may have
+            poll.register(client, select.POLLIN | (select.POLLOUT if sent < len(data) else 0))
+            assert poll.poll(TIMEOUT_S * 1000), "nothing happens"
     client.settimeout(TIMEOUT_S)
     return bytes(received)
 

@@ -277,7 +277,7 @@ def test_a_restart_keeps_acknowledgements_and_counts_and_delivers_the_others_aga
             member = queue.member(wire)
             assert acquired(member.fetch(0)) == [(0, 3, 1)]
             member.acknowledge({0: [(0, 0, [ACCEPT]), (2, 2, [RELEASE])]})
-        daemon.restart(clean=False)
+            daemon.restart(clean=False)  # the end of the connection before it would release the other records
         with KafkaWire(daemon.host, daemon.port) as wire:
             queue.wire = wire
             assert queue.done() == 1
