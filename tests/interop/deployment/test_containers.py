@@ -28,7 +28,7 @@ from tests.support.containers import (
 from tests.support.eventually import eventually
 
 # The first run on a machine installs an engine and creates two base images, which counts towards the first test's time.
-pytestmark = pytest.mark.timeout(900)
+pytestmark = pytest.mark.timeout(1800)
 
 NETWORK_BOOTSTRAP = "broker:29092"
 
