@@ -18,9 +18,11 @@ def main() -> None:
     try:
         if sys.argv[1:2] == ["serve"]:
             _serve()
-        # Imports, and the records that `produce` and `consume` hold, are hardly ever part of a cycle: at the default
-        # threshold the collections take a sixth of a start and a quarter of `consume`.
-        gc.set_threshold(_GC_THRESHOLD)
+        elif sys.argv[1:2] != ["console"]:
+            # Imports, and the records that `produce` and `consume` hold, are hardly ever part of a cycle: at the
+            # default threshold the collections take a sixth of a start and a quarter of `consume`. Not in a process
+            # that goes on for months.
+            gc.set_threshold(_GC_THRESHOLD)
         from barnabas.commands.main import main as command
 
         command(prog_name="barnabas")
