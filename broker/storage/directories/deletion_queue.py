@@ -15,6 +15,7 @@ from pathlib import Path
 
 from barnabas.broker.storage.files.durable_files import sync_directory
 from barnabas.broker.storage.log.partition_log import PartitionLog
+from barnabas.broker.storage.segment.deletion import RETRY_MS
 from barnabas.broker.storage.services.log_dir_failure import is_shortage
 from barnabas.broker.storage.services.services import StorageServices
 
@@ -50,19 +51,24 @@ class DeletionQueue:
 
         What lacks room or descriptors waits for the delay once more.
         """
-        postponed: list[PartitionLog | Path] = []
-        while True:
-            with self._lock:
-                left = max(self._delay_ms(), 1)
-                if self._waiting:
-                    since, doomed = self._waiting[0]
-                    left = since + self._delay_ms() - self._services.clock.wall_ms()
-                if not self._waiting or left > 0:
-                    self._waiting.extend((self._services.clock.wall_ms(), each) for each in postponed)
-                    return left
-                self._waiting.popleft()
+        postponed = []
+        while (doomed := self._take_due()) is not None:
             if not self._remove(doomed):
                 postponed.append(doomed)
+        for doomed in postponed:
+            self.add(doomed)
+        with self._lock:
+            return max(self._milliseconds_left(), RETRY_MS if postponed else 1)
+
+    def _take_due(self) -> PartitionLog | Path | None:
+        with self._lock:
+            return self._waiting.popleft()[1] if self._waiting and self._milliseconds_left() <= 0 else None
+
+    def _milliseconds_left(self) -> int:
+        """Return the time until the oldest is due; the delay if there is none. The lock is held."""
+        if not self._waiting:
+            return self._delay_ms()
+        return self._waiting[0][0] + self._delay_ms() - self._services.clock.wall_ms()
 
     def _run(self) -> None:
         delay = 1
