@@ -53,14 +53,7 @@ def check_records(
 
 def read_records(batch: RecordBatch, *, max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES) -> list[Record]:
     """Return all records, with control records, absolute offsets and timestamps; keys and values are copies."""
-    return decode_payload(
-        borrow_payload(batch, max_decompressed_bytes),
-        batch.record_count,
-        batch.base_offset,
-        batch.last_offset_delta,
-        batch.base_timestamp,
-        batch.max_timestamp if batch.attributes & TIMESTAMP_TYPE_MASK else None,
-    )
+    return decode_payload(*_payload_and_header(batch, max_decompressed_bytes))
 
 
 def read_fetched(
@@ -70,18 +63,21 @@ def read_fetched(
 
     `kind` has the fields topic, partition, offset, timestamp, timestamp_type, key, value, headers.
     """
-    timestamp_type = batch.timestamp_type
-    return decode_fetched(
+    header = _payload_and_header(batch, max_decompressed_bytes)
+    return decode_fetched(*header, kind, topic, partition, int(batch.timestamp_type))
+
+
+def _payload_and_header(
+    batch: RecordBatch, max_decompressed_bytes: int
+) -> tuple[memoryview, int, int, int, int, int | None]:
+    """Return what decoding needs: the records, their number, base offset, last delta, base and append timestamp."""
+    return (
         borrow_payload(batch, max_decompressed_bytes),
         batch.record_count,
         batch.base_offset,
         batch.last_offset_delta,
         batch.base_timestamp,
-        batch.max_timestamp if timestamp_type else None,
-        kind,
-        topic,
-        partition,
-        int(timestamp_type),
+        batch.max_timestamp if batch.attributes & TIMESTAMP_TYPE_MASK else None,
     )
 
 

@@ -54,6 +54,37 @@ def test_a_batch_of_one_record_refuses_what_does_not_fit(kernel: ModuleType) -> 
             kernel.one_record_batch(TIMESTAMP, key, value)
 
 
+@pytest.mark.parametrize("keys", [None, [b"k", None, b"long" * 20, b"m"]])
+@pytest.mark.parametrize("max_bytes", [1, 90, 140, 1000])
+def test_values_appended_together_give_the_batch_of_single_appends(
+    kernel: ModuleType, keys: list[bytes | None] | None, max_bytes: int
+) -> None:
+    values = [b"a", None, b"value" * 10, b"z"]
+    together, single = RecordBatchBuilder(max_bytes=max_bytes), RecordBatchBuilder(max_bytes=max_bytes)
+    for timestamp in (TIMESTAMP, TIMESTAMP + 7):
+        count = together.append_values(timestamp, values, [("h", b"x")], keys)
+        fitted = 0
+        for index, value in enumerate(values):
+            if not single.append(timestamp, None if keys is None else keys[index], value, [("h", b"x")]):
+                break
+            fitted += 1
+        assert count == fitted
+    assert together.build() == single.build()
+
+
+def test_values_that_cannot_all_be_appended_leave_the_batch_as_it_was(kernel: ModuleType) -> None:
+    builder = RecordBatchBuilder(max_bytes=1000)
+    with pytest.raises(TypeError):
+        builder.append_values(TIMESTAMP, [b"a", "text"])  # type: ignore[list-item]
+    assert (builder.count, builder.uncompressed_bytes) == (0, HEADER_SIZE)
+    builder.append(TIMESTAMP, None, b"first")
+    before = builder.build()
+    for values, keys in (([b"a", 7], None), ([b"a", b"b"], [b"k"])):
+        with pytest.raises((TypeError, ValueError)):
+            builder.append_values(TIMESTAMP + 9, values, keys=keys)  # type: ignore[arg-type]
+    assert builder.build() == before
+
+
 @given(records, st.sampled_from(Codec), st.integers(0, 2**62))
 def test_a_built_batch_is_valid_and_is_read_back(listed: list[Record], codec: Codec, base_offset: int) -> None:
     moved = [record._replace(offset=base_offset + record.offset) for record in listed]

@@ -8,15 +8,15 @@ import struct
 import subprocess
 import sys
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from barnabas.clients.records import ConsumerRecord
 from barnabas.protocol.records import (
     CorruptRecordError,
-    Headers,
     InvalidRecordError,
     Record,
     RecordsSummary,
@@ -100,29 +100,16 @@ def test_decoding_gives_absolute_offsets_and_timestamps(kernel: ModuleType) -> N
     assert kernel.decode_payload(payload, 2, 1000, 5, 50, 99) == [entry._replace(timestamp=99) for entry in expected]
 
 
-class Row(NamedTuple):
-    """The fields that `decode_fetched` sets."""
-
-    topic: str
-    partition: int
-    offset: int
-    timestamp: int
-    timestamp_type: int
-    key: bytes | None
-    value: bytes | None
-    headers: Headers
-
-
 def test_rows_have_the_fields_of_the_records_and_three_more(kernel: ModuleType) -> None:
     payload = payload_of(build([Record(10, 50, b"k", None), Record(13, 20, None, b"v", (("ü", b""),))], base_offset=8))
-    decoded = kernel.decode_fetched(payload, 2, 1000, 5, 50, None, Row, "t", 3, 0)
+    decoded = kernel.decode_fetched(payload, 2, 1000, 5, 50, None, ConsumerRecord, "t", 3, 0)
     assert decoded == [
-        Row("t", 3, 1002, 50, 0, b"k", None, ()),
-        Row("t", 3, 1005, 20, 0, None, b"v", (("ü", b""),)),
+        ConsumerRecord("t", 3, 1002, 50, 0, b"k", None, ()),
+        ConsumerRecord("t", 3, 1005, 20, 0, None, b"v", (("ü", b""),)),
     ]
-    assert type(decoded[0]) is Row
+    assert type(decoded[0]) is ConsumerRecord
     assert decoded[1].headers == (("ü", b""),)
-    appended = kernel.decode_fetched(payload, 2, 1000, 5, 50, 99, Row, "t", 3, 1)
+    appended = kernel.decode_fetched(payload, 2, 1000, 5, 50, 99, ConsumerRecord, "t", 3, 1)
     assert appended == [entry._replace(timestamp=99, timestamp_type=1) for entry in decoded]
 
 
@@ -137,7 +124,9 @@ def test_decoded_records_are_untracked_by_the_collector() -> None:
     decoded = load_kernel("compiled").decode_payload(payload, 1, 0, 0, 1, None)
     assert not gc.is_tracked(decoded[0])
     assert decoded[0]._replace(offset=7) == Record(7, 1, b"k", b"v", (("h", b"x"),))
-    assert not gc.is_tracked(load_kernel("compiled").decode_fetched(payload, 1, 0, 0, 1, None, Row, "t", 0, 0)[0])
+    assert not gc.is_tracked(
+        load_kernel("compiled").decode_fetched(payload, 1, 0, 0, 1, None, ConsumerRecord, "t", 0, 0)[0]
+    )
 
 
 @pytest.mark.parametrize(
@@ -424,7 +413,7 @@ def test_the_twins_agree_on_damaged_records(
     for name, arguments in (
         ("check_payload", (payload, count, count - 1, base_timestamp, contiguous)),
         ("decode_payload", (payload, count, 5, count - 1, base_timestamp, None)),
-        ("decode_fetched", (payload, count, 5, count - 1, base_timestamp, None, Row, "t", 3, 0)),
+        ("decode_fetched", (payload, count, 5, count - 1, base_timestamp, None, ConsumerRecord, "t", 3, 0)),
         ("find_timestamp", (payload, count, count - 1, base_timestamp, listed[-1].timestamp)),
     ):
         assert outcome(getattr(compiled, name), *arguments) == outcome(getattr(python, name), *arguments)
@@ -437,7 +426,7 @@ def test_the_twins_agree_on_random_bytes(data: bytes, count: int, contiguous: bo
     for name, arguments in (
         ("check_payload", (data, count, count - 1, 0, contiguous)),
         ("decode_payload", (data, count, 0, 100, 0, None)),
-        ("decode_fetched", (data, count, 0, 100, 0, None, Row, "t", 3, 0)),
+        ("decode_fetched", (data, count, 0, 100, 0, None, ConsumerRecord, "t", 3, 0)),
         ("find_timestamp", (data, count, 100, 0, 3)),
         ("find_batch", (data, 0, 3)),
         ("murmur2", (data,)),
