@@ -7,11 +7,12 @@ python -m tools.compatibility --check    exit code 1 unless the page matches the
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from tools.generated_page import write_or_check
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 RESULT = DOCS / "compatibility.json"
@@ -66,17 +67,7 @@ def _table(head: list[str], rows: list[list[str]]) -> list[str]:
 
 def main(arguments: list[str]) -> int:
     """Run with `--write` or `--check`; return the exit code."""
-    page = render(json.loads(RESULT.read_text(encoding="utf-8")))
-    if arguments == ["--write"]:
-        PAGE.write_text(page, encoding="utf-8")
-        return 0
-    if arguments == ["--check"]:
-        if PAGE.read_text(encoding="utf-8") == page:
-            return 0
-        print(f"{PAGE} does not match {RESULT}: run python -m tools.compatibility --write", file=sys.stderr)
-        return 1
-    print("usage: python -m tools.compatibility --write | --check", file=sys.stderr)
-    return 2
+    return write_or_check("tools.compatibility", arguments, page=PAGE, result=RESULT, render=render)
 
 
 if __name__ == "__main__":

@@ -7,10 +7,11 @@ python -m tools.ecosystem --check    exit code 1 unless the page matches the JSO
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+
+from tools.generated_page import write_or_check
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 RESULT = DOCS / "ecosystem.json"
@@ -56,17 +57,7 @@ def _row(row: Mapping[str, str]) -> str:
 
 def main(arguments: list[str]) -> int:
     """Run with `--write` or `--check`; return the exit code."""
-    page = render(json.loads(RESULT.read_text(encoding="utf-8")))
-    if arguments == ["--write"]:
-        PAGE.write_text(page, encoding="utf-8")
-        return 0
-    if arguments == ["--check"]:
-        if PAGE.read_text(encoding="utf-8") == page:
-            return 0
-        print(f"{PAGE} does not match {RESULT}: run python -m tools.ecosystem --write", file=sys.stderr)
-        return 1
-    print("usage: python -m tools.ecosystem --write | --check", file=sys.stderr)
-    return 2
+    return write_or_check("tools.ecosystem", arguments, page=PAGE, result=RESULT, render=render)
 
 
 if __name__ == "__main__":
