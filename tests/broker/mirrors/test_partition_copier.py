@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import pytest
 
@@ -93,12 +93,26 @@ class Copy:
         return self.log.end
 
 
-def pair(tmp_path: Path, *, compares_epochs: bool = True) -> tuple[SourceLog, Copy]:
-    (tmp_path / "source").mkdir()
-    (tmp_path / "copy").mkdir()
-    source = SourceLog(LogBench(tmp_path / "source").open(_CONFIG), compares_epochs=compares_epochs)
-    copy = Copy(LogBench(tmp_path / "copy").open(_CONFIG), source)
-    return source, copy
+class Pair(Protocol):
+    """What makes a source and its copy."""
+
+    def __call__(self, *, compares_epochs: bool = True) -> tuple[SourceLog, Copy]: ...
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Iterator[Pair]:
+    """Yield what makes a source and its copy; close their files, those of removed segments too: they are hundreds."""
+    benches = [LogBench(tmp_path / name) for name in ("source", "copy")]
+    logs = [bench.open(_CONFIG) for bench in benches]
+
+    def make(*, compares_epochs: bool = True) -> tuple[SourceLog, Copy]:
+        source = SourceLog(logs[0], compares_epochs=compares_epochs)
+        return source, Copy(logs[1], source)
+
+    yield make
+    for bench, log in zip(benches, logs, strict=True):
+        bench.scheduler.advance(_CONFIG.file_delete_delay_ms)
+        log.go_offline()
 
 
 def change(source: SourceLog, rng: random.Random) -> None:
@@ -123,9 +137,9 @@ def change(source: SourceLog, rng: random.Random) -> None:
 
 @pytest.mark.parametrize("compares_epochs", [True, False])
 @pytest.mark.parametrize("seed", range(10))
-def test_a_copy_equals_its_source_after_any_history(tmp_path: Path, seed: int, compares_epochs: bool) -> None:
+def test_a_copy_equals_its_source_after_any_history(pair: Pair, seed: int, compares_epochs: bool) -> None:
     rng = random.Random(seed)
-    source, copy = pair(tmp_path, compares_epochs=compares_epochs)
+    source, copy = pair(compares_epochs=compares_epochs)
     for _ in range(60):
         before = source.epoch
         change(source, rng)
@@ -139,9 +153,9 @@ def test_a_copy_equals_its_source_after_any_history(tmp_path: Path, seed: int, c
     assert_equal(source.log, copy.log)
 
 
-def test_a_copy_of_a_source_restored_from_a_backup_keeps_the_common_records(tmp_path: Path) -> None:
+def test_a_copy_of_a_source_restored_from_a_backup_keeps_the_common_records(pair: Pair) -> None:
     """No epoch of the copy is known to the source: the batches are compared."""
-    source, copy = pair(tmp_path)
+    source, copy = pair()
     source.epoch = 5
     for _ in range(12):
         source.append(100)
@@ -158,8 +172,8 @@ def test_a_copy_of_a_source_restored_from_a_backup_keeps_the_common_records(tmp_
     assert content(copy.log.partition.log, 0) == content(source.log, 0)
 
 
-def test_an_empty_source_that_begins_at_an_offset_lets_the_copy_begin_there(tmp_path: Path) -> None:
-    source, copy = pair(tmp_path)
+def test_an_empty_source_that_begins_at_an_offset_lets_the_copy_begin_there(pair: Pair) -> None:
+    source, copy = pair()
     source.log.truncate_fully_and_start_at(42)
     copy.settle()
     assert (copy.log.start, copy.log.end) == (42, 42)
@@ -169,11 +183,11 @@ def test_an_empty_source_that_begins_at_an_offset_lets_the_copy_begin_there(tmp_
 
 
 def test_a_copy_that_begins_in_the_middle_of_a_batch_has_the_whole_batch_and_the_start_of_the_source(
-    tmp_path: Path,
+    pair: Pair,
 ) -> None:
     from tests.support.storage.records import plain
 
-    source, copy = pair(tmp_path)
+    source, copy = pair()
     source.log.append_as_leader(memoryview(plain(10)), leader_epoch=0)
     source.log.delete_records(4)
     copy.settle()
@@ -181,8 +195,8 @@ def test_a_copy_that_begins_in_the_middle_of_a_batch_has_the_whole_batch_and_the
     assert (copy.log.start, copy.log.end) == (4, 10)
 
 
-def test_records_that_were_deleted_before_they_were_copied_are_counted(tmp_path: Path) -> None:
-    source, copy = pair(tmp_path)
+def test_records_that_were_deleted_before_they_were_copied_are_counted(pair: Pair) -> None:
+    source, copy = pair()
     for _ in range(5):
         source.append(100)
     copy.settle()
@@ -206,16 +220,16 @@ def test_records_that_were_deleted_before_they_were_copied_are_counted(tmp_path:
         (ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, Fail),
     ],
 )
-def test_an_error_says_what_to_look_for(tmp_path: Path, error: ErrorCode, kind: type) -> None:
-    _, copy = pair(tmp_path)
+def test_an_error_says_what_to_look_for(pair: Pair, error: ErrorCode, kind: type) -> None:
+    _, copy = pair()
     (action,) = copy.copier.fetched(FetchedPartition(error), copy.log)
     assert type(action) is kind
     if isinstance(action, Fail):
         assert error.name in action.reason
 
 
-def test_damaged_records_are_fetched_again_and_fail_in_the_end(tmp_path: Path) -> None:
-    _, copy = pair(tmp_path)
+def test_damaged_records_are_fetched_again_and_fail_in_the_end(pair: Pair) -> None:
+    _, copy = pair()
     damaged = FetchedPartition(records=memoryview(bytes(8) + b"\xff" * 60))
     waits = []
     for _ in range(4):
@@ -225,8 +239,8 @@ def test_damaged_records_are_fetched_again_and_fail_in_the_end(tmp_path: Path) -
     assert waits == [1.0, 1.0, 30.0, 30.0]
 
 
-def test_records_that_are_cut_after_the_first_batch_are_appended_up_to_the_cut(tmp_path: Path) -> None:
-    source, copy = pair(tmp_path)
+def test_records_that_are_cut_after_the_first_batch_are_appended_up_to_the_cut(pair: Pair) -> None:
+    source, copy = pair()
     for _ in range(3):
         source.append(100)
     answer = source.fetch(0, -1, 1 << 20)
@@ -248,9 +262,9 @@ def test_records_that_are_cut_after_the_first_batch_are_appended_up_to_the_cut(t
     ],
 )
 def test_the_range_of_the_source_decides_after_offset_out_of_range(
-    tmp_path: Path, start: int, end: int, action: Action
+    pair: Pair, start: int, end: int, action: Action
 ) -> None:
-    source, copy = pair(tmp_path)
+    source, copy = pair()
     for _ in range(5):
         source.append(100)
     copy.settle()
@@ -268,8 +282,8 @@ def test_the_range_of_the_source_decides_after_offset_out_of_range(
         (EpochEnd(5, 12), 6),  # the copy has epoch 5 only as far as the source: its last batches are of another leader
     ],
 )
-def test_the_copy_is_cut_where_the_epochs_of_both_agree(tmp_path: Path, diverging: EpochEnd, offset: int) -> None:
-    source, copy = pair(tmp_path)
+def test_the_copy_is_cut_where_the_epochs_of_both_agree(pair: Pair, diverging: EpochEnd, offset: int) -> None:
+    source, copy = pair()
     for epoch, count in ((2, 6), (5, 4)):
         source.epoch = epoch
         for _ in range(count):
