@@ -36,6 +36,7 @@ from tests.torture.hostile.modest_client import modest_client, peak_rss_bytes, r
 TOPICS = 400
 PARTITIONS = 4
 """Of each topic that `create_topics` makes."""
+_CREATED_AT_ONCE = 50
 _SILENT_PEERS = 4000
 _TRICKLING_PEERS = 300
 _CLAIMED_BYTES = 30 << 20
@@ -89,18 +90,13 @@ def longest_stall(daemon: Daemon) -> float:
 def create_topics(kafka: KafkaWire, count: int) -> None:
     """Create the topics that the attacks name."""
     kio = schema("create_topics", 7, "request")
-    for names in batched(topic_names(count), 50):
+    names = topic_names(count)
+    for begin in range(0, count, _CREATED_AT_ONCE):
         topics = tuple(
             kio.CreatableTopic(name=name, num_partitions=PARTITIONS, replication_factor=1, assignments=(), configs=())
-            for name in names
+            for name in names[begin : begin + _CREATED_AT_ONCE]
         )
         kafka.call("create_topics", 7, topics=topics, timeout=timedelta(seconds=30), validate_only=False)
-
-
-def batched(names: list[str], size: int) -> Iterator[list[str]]:
-    """Yield the names, so many at a time."""
-    for begin in range(0, len(names), size):
-        yield names[begin : begin + size]
 
 
 def topic_names(count: int = TOPICS) -> list[str]:
@@ -138,9 +134,7 @@ def silent_connections(address: Address, seconds: float) -> int:
     """Open thousands of connections that send nothing, close them, and begin again."""
     opened = 0
     for _ in _until(seconds):
-        peers = []
-        for _ in range(_SILENT_PEERS):
-            peers.append(socket.create_connection(address))
+        peers = [socket.create_connection(address) for _ in range(_SILENT_PEERS)]
         opened += len(peers)
         _close(peers)
     return opened
