@@ -229,7 +229,7 @@ class Fetcher:
         self, connection: Connection, node: _NodeLoop, wanted: list[AssignedPartition], *, may_wait: bool
     ) -> bool:
         """Send one request and take in its response. Returns whether it had data."""
-        # Positions may have moved while this connected: build the request from the current ones.
+        # Positions may have moved while the caller connected: build the request from the current ones.
         requested = [
             (state, state.epoch, state.fetch_offset)
             for state in wanted

@@ -90,9 +90,10 @@ class PlainFormat:
 
     def lines(self, records: Sequence[AnyRecord]) -> bytes:
         """Format records, each with a newline."""
-        if self != PlainFormat(null_marker=self.null_marker, separator=self.separator):
+        values_only = PlainFormat(self.separator, self.null_marker)
+        if self != values_only:
             return b"".join(map(self.line, records))
-        # Values only, the default: without a call for each record this takes a fifth of the time.
+        # Without a call for each record, the default takes a fifth of the time.
         marker = self.null_marker
         values = [marker if (value := record.value) is None else value for record in records]
         values.append(b"")  # for the newline of the last one
