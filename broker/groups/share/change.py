@@ -109,10 +109,8 @@ class ShareGroupChange:
         return updated
 
     def initialize(self, names: frozenset[str]) -> None:
-        """Begin to initialize the state of the topics' partitions that have none."""
+        """Begin to initialize the state of the topics' partitions that have none. Not while that is postponed."""
         group = self.group
-        if group.postponed_ms:
-            return
         retry_s = self.settings.initialize_retry_interval_ms / 1000
         asks_again = self.context.clock.now() - group.states_since >= retry_s
         topics = share_states.missing(group.states, names, self.image, asks_again=asks_again)

@@ -74,11 +74,13 @@ def heartbeat(
         changed = change.bump_epoch(names, bump=changed or is_new_state, why=why)
     target = change.target(members, updated)
     updated = change.reconcile(updated, target, subscription_changed=changed)
-    change.initialize(names)
+    postponed_ms = group.postponed_ms  # once: it ends between two looks, and the member would wait for a whole interval
+    if not postponed_ms:
+        change.initialize(names)
     waits = bool(change.initializes) or any(topic.name in names for topic in group.states.initializing.values())
     interval_ms = settings.heartbeat_interval_ms
-    soon_ms = max(SOON_MS, group.postponed_ms)
-    waits = waits or group.postponed_ms > 0
+    soon_ms = max(SOON_MS, postponed_ms)
+    waits = waits or postponed_ms > 0
     answer = ShareGroupHeartbeatResponse(
         member_id=updated.member_id,
         member_epoch=updated.member_epoch,
