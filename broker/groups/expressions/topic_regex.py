@@ -28,8 +28,8 @@ MAX_LENGTH: Final = 1_000
 """Characters of an expression."""
 MAX_MEMORY_BYTES: Final = 256 * 1024
 """Of one compiled expression with its states. RE2 refuses a larger program, and drops states it does not need."""
-MAX_SLOW_SECONDS: Final = 0.2
-"""Processor time that slow matches may take in all, as long as the expression is cached."""
+MAX_SLOW_SECONDS: Final = 0.04
+"""Processor time of the event loop that slow matches may take in all, as long as the expression is cached."""
 
 SLOW_SECONDS: Final = 50e-6
 """A match that takes longer is slow. Ordinary expressions take some microseconds for a name."""
