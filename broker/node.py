@@ -82,6 +82,13 @@ logger = logging.getLogger(__name__)
 DRAIN_SECONDS: Final = 10.0
 """Time limit for connections to finish their current request when the broker stops."""
 
+CODEC_THREADS: Final = 2
+"""Number of threads that decode large requests and encode large responses: one such client does not delay another."""
+
+GC_THRESHOLD: Final = 10_000
+"""Objects that are new since the last collection, when the next one begins. At Python's 700, one large request leads to
+several full collections of 80 ms each."""
+
 BLOCKING_IO_THREADS: Final = 4
 """Number of threads that read cold segments and search by timestamp."""
 
@@ -134,6 +141,7 @@ class Node:
         self._state.log_manager = loaded
         self._partitions = PartitionRegistry()
         self._blocking_io = ThreadPoolExecutor(BLOCKING_IO_THREADS, "blocking-io")
+        self._codec_threads = ThreadPoolExecutor(CODEC_THREADS, "codec")
         self._flush_waits = FlushWaits(loop)
         self._state.flusher = self._flush_waits.flusher
         self._failures = FailureLog(loop)
@@ -228,6 +236,7 @@ class Node:
         if self._metrics is not None:
             self._metrics.close()
         self._blocking_io.shutdown()
+        self._codec_threads.shutdown()
         return clean
 
     def _start_metrics(self) -> MetricsServer | None:
@@ -290,6 +299,7 @@ class Node:
                 storage = _Storage(manager, store, store, store, live, first)
         finally:
             gc.freeze()  # before enable(), or the next allocation would begin a collection of everything
+            gc.set_threshold(GC_THRESHOLD)
             gc.enable()
         return storage
 
@@ -390,7 +400,7 @@ class Node:
         idle_ms = config.get_int("connections.max.idle.ms")
         connections = ConnectionRegistry(
             loop,
-            Dispatcher(handlers, probes, loop, frames),
+            Dispatcher(handlers, probes, loop, frames, self._codec_threads),
             self._blocking_io,
             probes.connections,
             max_frame_bytes=config.get_int("socket.request.max.bytes"),
@@ -516,6 +526,7 @@ class Node:
         if self._state.log_manager is not None:
             await self._blocking(self._state.log_manager.shutdown)
         self._blocking_io.shutdown()
+        self._codec_threads.shutdown()
 
     async def _blocking(self, work: Callable[[], T]) -> T:
         return await self._loop.run_in_executor(self._blocking_io, work)

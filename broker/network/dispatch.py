@@ -5,6 +5,10 @@ Failures are handled here, once for all APIs and dialects:
     version and an undecodable body are answered, and how, is up to the dialect;
   - BrokerError, from a handler or a decoder, is answered with its code;
   - any other exception is a bug in the broker: logged once with its traceback, answered UNKNOWN_SERVER_ERROR.
+
+Requests that name thousands of partitions are decoded on a thread, and so are their responses encoded, and those of
+handlers that were busy for long: while it runs, the event loop waits for the interpreter lock for some milliseconds at
+a time, instead of a tenth of a second for each megabyte. Handlers always run in the event loop, in turns.
 """
 
 from __future__ import annotations
@@ -12,12 +16,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping
-from time import perf_counter
+from time import perf_counter, thread_time
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.network.response_frame import CloseConnection, ResponseFrame
+from barnabas.broker.network.timed_work import TimedWork
 from barnabas.broker.repeated_warnings import Event, RepeatedWarnings
 from barnabas.protocol.dialects import dialect_of
 from barnabas.protocol.errors import BrokerError, ErrorCode
@@ -26,6 +31,8 @@ from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.data.produce import forget_records
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from barnabas.broker.network.kernels._frames import FrameRun
     from barnabas.broker.network.session import Session
     from barnabas.broker.probes import ApiProbe, BrokerProbes
@@ -33,6 +40,8 @@ if TYPE_CHECKING:
     from barnabas.protocol.dialects import Dialect, Header
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 Outcome = Any
 """What a handler returns: a response, a Deferred or a coroutine of one, or None for no response (acks=0).
@@ -49,6 +58,14 @@ _new_tuple = tuple.__new__
 LateResponse = ResponseFrame | CloseConnection | None
 """Result of a deferred request: a frame, no response (None), or the end of its connection."""
 
+LARGE_REQUEST_BYTES: Final = 64 * 1024
+"""A longer frame without records is decoded on a thread; a client with some hundred partitions sends shorter ones."""
+
+LONG_HANDLER_SECONDS: Final = 0.005
+"""Time in the event loop, over all its turns, from which on a handler's response is probably large."""
+
+_PRODUCE: Final = int(ApiKey.PRODUCE)
+
 UNKNOWN_LABEL: Final = "unknown"
 """The `api` label of requests for an API that is not served."""
 
@@ -62,14 +79,19 @@ class Dispatcher:
         probes: BrokerProbes,
         loop: asyncio.AbstractEventLoop,
         frames: FrameRun | None = None,
+        codec_threads: Executor | None = None,
     ) -> None:
-        """`frames` serves plain requests, instead of `serve`; None without compiled kernels."""
+        """`frames` serves plain requests, instead of `serve`; None without compiled kernels.
+
+        `codec_threads` decode and encode what is large; None: the event loop's default threads.
+        """
         self.frames = frames
         if frames is not None:
             frames.use(self.serve)
         self._routes: dict[int, _Route] = {api: (handler, probes.api(api.label)) for api, handler in handlers.items()}
         self._unknown = probes.api(UNKNOWN_LABEL)
         self._loop = loop
+        self._codec_threads = codec_threads
         self._warnings = RepeatedWarnings(loop)
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -78,8 +100,10 @@ class Dispatcher:
     ) -> ResponseFrame | Deferred[LateResponse] | None:
         """Serve one frame (without its size field); returns its response, now or later, or None for no response.
 
-        Views of `frame` are not kept. `begun` finishes a request that a kernel has begun, instead of the handler of its
-        API; `arrived` is its arrival, by perf_counter, if it has waited. Raises FrameError: close the connection.
+        Views of `frame` are not kept, but by a large request until it is decoded: the connection leaves the frame in
+        its buffer as it is, as long as the response is pending. `begun` finishes a request that a kernel has begun,
+        instead of the handler of its API; `arrived` is its arrival, by perf_counter, if it has waited. Raises
+        FrameError: close the connection.
         """
         dialect = dialect_of(frame[0])
         if dialect is None:
@@ -98,6 +122,9 @@ class Dispatcher:
         handler, probe = route
         if begun is not None:
             handler = begun
+        elif len(frame) > LARGE_REQUEST_BYTES and header.api != _PRODUCE:
+            pending = _PendingRequest(dialect, header, None, session, probe, started, self._warnings)
+            return self._run_in_task(pending, self._decode_and_handle(pending, handler), is_large=True)
         request: Any = None
         try:
             request = dialect.decode_body(header)
@@ -143,28 +170,78 @@ class Dispatcher:
             distinct=f"{header.api} {header.version}",
         )
 
-    def _run_in_task(self, pending: _PendingRequest, work: Coroutine[Any, Any, Any]) -> Deferred[LateResponse]:
+    async def _decode_and_handle(self, pending: _PendingRequest, handler: Handler) -> Any:
+        """Decode a large request on a thread, run its handler, and return what the handler returns in the end."""
+        pending.request = await self._on_codec_thread(pending, pending.dialect.decode_body, pending.header)
+        response = handler(pending.session, pending.request)
+        pending.release_frame()
+        return await response if type(response) is CoroutineType else response
+
+    def _run_in_task(
+        self, pending: _PendingRequest, work: Coroutine[Any, Any, Any], *, is_large: bool = False
+    ) -> Deferred[LateResponse]:
         """Run a coroutine handler in a task, to its end even when the client disconnects.
 
-        A task per request is slow, but only metadata changes and slow disk reads are coroutines.
+        A task per request is slow, but only metadata changes, slow disk reads and large requests are coroutines.
         """
-        late: Deferred[LateResponse] = Deferred()
+        waiting: list[Deferred[Any]] = []
+        late: Deferred[LateResponse] = Deferred(on_cancel=lambda: _cancel_all(waiting))
 
         async def run() -> None:
+            response: Any
             try:
-                response = await work
+                response = await timed.run()
             except Exception as error:  # noqa: BLE001 - as above
                 response = error
-            late.resolve(pending.respond(response))
+            if type(response) is Deferred:
+                waiting.append(response)
+                if late.done:  # cancelled
+                    response.cancel()
+                response.then(lambda value: late.resolve(pending.respond(value)))
+            elif isinstance(response, Exception) or not (is_large or timed.seconds > LONG_HANDLER_SECONDS):
+                late.resolve(pending.respond(response))
+            else:
+                late.resolve(await self._encode_on_thread(pending, response))
 
         if pending.quota is not None:
             pending.quota.suspend()
-            work = pending.quota.timed(work)
+        timed = TimedWork(work, pending.quota)
         task = self._loop.create_task(run())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        pending.release_frame()
+        if not is_large:
+            pending.release_frame()
         return late
+
+    async def _encode_on_thread(self, pending: _PendingRequest, response: Any) -> LateResponse:
+        try:
+            frame = await self._on_codec_thread(pending, _encode, pending.dialect, pending.header, response)
+        except Exception as error:  # noqa: BLE001 - as above
+            return pending.respond(error)
+        return pending.respond(frame)
+
+    async def _on_codec_thread(self, pending: _PendingRequest, function: Callable[..., T], *args: Any) -> T:
+        """Return the function's result; its processor time counts as the request's."""
+        spent = 0.0
+
+        def work() -> T:
+            nonlocal spent
+            started = thread_time()
+            try:
+                return function(*args)
+            finally:
+                spent = thread_time() - started
+
+        try:
+            return await self._loop.run_in_executor(self._codec_threads, work)
+        finally:
+            if pending.quota is not None:
+                pending.quota.spend(spent)
+
+
+def _cancel_all(waiting: list[Deferred[Any]]) -> None:
+    for each in waiting:
+        each.cancel()
 
 
 def _encode(dialect: Dialect, header: Header, response: Any) -> ResponseFrame | None:
@@ -214,7 +291,7 @@ class _PendingRequest:
         self.warnings = warnings
 
     def respond(self, response: Any) -> LateResponse:
-        """Return the frame of a late response, or of the exception that replaced it; None stays None.
+        """Return the frame of a late response, or of the exception that replaced it; None and a frame stay as they are.
 
         Never raises: the caller that resolves a Deferred must not receive this request's errors, and the connection
         must not wait forever.
@@ -222,14 +299,19 @@ class _PendingRequest:
         try:
             if self.quota is not None:
                 self.quota.resume()
+            if isinstance(response, CloseConnection | FrameError):
+                raise response
             if isinstance(response, Exception):
                 return self.refuse(response)
             try:
-                response_frame = _encode(self.dialect, self.header, response)
+                is_encoded = type(response) is ResponseFrame
+                response_frame = response if is_encoded else _encode(self.dialect, self.header, response)
                 if self.quota is not None:
                     response_frame = _throttled(self.quota, self.dialect, self.header, response_frame)
             except Exception as error:  # noqa: BLE001 - see above
                 return self.refuse(error)
+        except CloseConnection as end:
+            return end
         except FrameError as error:
             return CloseConnection(str(error))
         except Exception as error:  # noqa: BLE001 - see above

@@ -7,9 +7,10 @@ A connection serves one request at a time, so the state of that request is here:
     fetched     a fetch has read its records
     finish      the response is encoded: its throttle time, for which the connection is muted
 
-A request's time is that of the event loop: decoding, handler, encoding. 100 per cent is one second of it per second,
-which is all that the broker has. As in Kafka, a fetch above its quota is answered empty and its bytes are not counted,
-and the throttle times of bytes and partitions are unbounded, that of request time is at most one window.
+A request's time is that of the event loop (decoding, handler, encoding), and of the threads that decode and encode
+large ones. 100 per cent is one second of it per second, which is all that the broker has. As in Kafka, a fetch above
+its quota is answered empty and its bytes are not counted, and the throttle times of bytes and partitions are unbounded,
+that of request time is at most one window.
 Source: Kafka's KafkaApis, RequestHandlerHelper, ClientRequestQuotaManager.
 
 Compiled handlers count plain requests within their bounds through kernels/_session_quota.pyx, without these calls.
@@ -17,11 +18,9 @@ Compiled handlers count plain requests within their bounds through kernels/_sess
 
 from __future__ import annotations
 
-import types
-from collections.abc import Callable, Coroutine, Generator
-from functools import partial
+from collections.abc import Callable
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from barnabas.broker.quotas.entities import QuotaKind
 from barnabas.broker.quotas.mutation import MutationQuota
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from barnabas.broker.quotas.bucket import Bucket, Buckets, MutationBucket, RateBucket
     from barnabas.broker.quotas.manager import QuotaManager
 
-T = TypeVar("T")
 B = TypeVar("B", bound="Bucket")
 
 _PERCENT: Final = 100.0
@@ -116,24 +114,9 @@ class SessionQuota:
         """Count the request's time again."""
         self._started = perf_counter()
 
-    @types.coroutine
-    def timed(self, work: Coroutine[Any, Any, T]) -> Generator[Any, Any, T]:
-        """Run a suspended request's coroutine, and count the time of its steps without that of its waits."""
-        step = partial(work.send, None)
-        while True:
-            self.resume()
-            try:
-                awaited = step()
-            except StopIteration as end:
-                result: T = end.value
-                return result
-            finally:
-                self.suspend()
-            try:
-                yield awaited
-                step = partial(work.send, None)
-            except BaseException as error:  # noqa: BLE001 - a cancellation belongs to the coroutine
-                step = partial(work.throw, error)
+    def spend(self, seconds: float) -> None:
+        """Count time that another thread spent on the request."""
+        self._spent += seconds
 
     def fetch_budget(self) -> int:
         """Return the size of the records that an unused quota allows, an int32."""

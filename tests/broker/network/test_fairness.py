@@ -10,9 +10,10 @@ from pathlib import Path
 
 from tests.broker.conftest import Batch
 from tests.support.daemon import Daemon, start_daemon
-from tests.support.kafka.kafka_wire import metadata_request, request_frame
+from tests.support.kafka.kafka_wire import KafkaWire, framed, metadata_request, request_frame
 from tests.support.metrics import metric
 from tests.support.wire import TIMEOUT_S, WireClient
+from tests.torture.hostile.wide_requests import wide_requests
 
 GREEDY_CLIENTS = 3
 ROUND_TRIPS = 10
@@ -69,3 +70,26 @@ def test_a_modest_client_has_its_turn_between_those_of_greedy_ones(tmp_path: Pat
                 modest.produce("t", batch(b"modest"))
             served = (metric(daemon, SERVED) or 0) - before
         assert 0 < served < SERVED_BETWEEN_MAX * ROUND_TRIPS
+
+
+def test_a_modest_client_is_served_while_a_large_request_is_decoded(tmp_path: Path, batch: Batch) -> None:
+    large = next(each for each in wide_requests() if (each.api, each.path) == ("list_offsets", "topics"))
+    broken = framed(large.frame[4:-10])  # only the decoder sees it, and the connection is closed
+    with start_daemon(tmp_path) as daemon, WireClient(daemon.host, daemon.port) as modest:
+        modest.create_topic("t")
+        with KafkaWire(daemon.host, daemon.port) as greedy:
+            greedy.socket.sendall(broken)
+            greedy.socket.setblocking(False)
+            served = 0
+            while is_open(greedy.socket):
+                modest.produce("t", batch(b"modest"))
+                served += 1
+        # In the event loop, the decoder would let at most the first of them pass.
+        assert served >= ROUND_TRIPS
+
+
+def is_open(connection: socket.socket) -> bool:
+    try:
+        return bool(connection.recv(1))
+    except BlockingIOError:
+        return True

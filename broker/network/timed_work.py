@@ -1,0 +1,50 @@
+"""TimedWork: a coroutine, and the time that it takes in the event loop."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Generator
+from functools import partial
+from time import perf_counter
+from types import coroutine
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from barnabas.broker.quotas.session_quota import SessionQuota
+
+T = TypeVar("T")
+
+
+class TimedWork(Generic[T]):
+    """Runs a coroutine and counts the time of its steps, without that of its waits."""
+
+    __slots__ = ("_quota", "_work", "seconds")
+
+    def __init__(self, work: Coroutine[Any, Any, T], quota: SessionQuota | None) -> None:
+        """`quota`: that of the request, which is suspended, and counts the same time; None: none is set."""
+        self._work = work
+        self._quota = quota
+        self.seconds = 0.0
+
+    @coroutine
+    def run(self) -> Generator[Any, Any, T]:
+        """Run the coroutine to its end. Once only."""
+        work, quota = self._work, self._quota
+        step = partial(work.send, None)
+        while True:
+            if quota is not None:
+                quota.resume()
+            started = perf_counter()
+            try:
+                awaited = step()
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            finally:
+                self.seconds += perf_counter() - started
+                if quota is not None:
+                    quota.suspend()
+            try:
+                yield awaited
+                step = partial(work.send, None)
+            except BaseException as error:  # noqa: BLE001 - a cancellation belongs to the coroutine
+                step = partial(work.throw, error)
