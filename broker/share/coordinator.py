@@ -32,6 +32,9 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+_SUMMARIES_PER_TURN = 100
+"""Summaries that are read before other work of the event loop has its turn."""
+
 TopicIdPartition = tuple[bytes, int]
 """The 16 bytes of a topic id, and a partition's number."""
 
@@ -116,7 +119,9 @@ class ShareCoordinator:
     ) -> Mapping[TopicIdPartition, ShareStateSummary]:
         """Return where share partitions begin; the defaults for one that does not exist."""
         summaries = {}
-        for each in partitions:
+        for number, each in enumerate(partitions):
+            if number % _SUMMARIES_PER_TURN == _SUMMARIES_PER_TURN - 1:
+                await asyncio.sleep(0)
             found = await self.awaited(self.read_summary(SharePartitionKey(group_id, *each)))
             summaries[each] = ShareStateSummary(error=found.code) if isinstance(found, BrokerError) else found
         return summaries

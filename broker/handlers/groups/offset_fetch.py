@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from barnabas.broker.handlers.authorization import denied_names, ensure_allowed
 from barnabas.broker.handlers.repetitions import DESCRIBED_MAX, repeated, repetition_error
-from barnabas.broker.handlers.turns import Turns, in_turns
+from barnabas.broker.handlers.turns import Turns, denied_in_turns, in_turns
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.groups.offset_fetch import (
@@ -72,7 +72,7 @@ class OffsetFetchHandler:
     def __call__(
         self, session: Session, request: OffsetFetchRequest
     ) -> OffsetFetchResponse | Coroutine[Any, Any, OffsetFetchResponse]:
-        """Answer one OffsetFetch request as the module docstring specifies; of many groups in several turns."""
+        """Answer one OffsetFetch request as the module docstring specifies; of many partitions in several turns."""
         return in_turns(self._fetch_all(session, request))
 
     async def _fetch_all(self, session: Session, request: OffsetFetchRequest) -> OffsetFetchResponse:
@@ -82,11 +82,16 @@ class OffsetFetchHandler:
         for group in request.groups:
             if turns.is_over:
                 await turns.next()
-            results.append(self._group(session, group, request, refused))
+            results.append(await self._group(turns, session, group, request, refused))
         return OffsetFetchResponse(results)
 
-    def _group(
-        self, session: Session, group: OffsetFetchGroup, request: OffsetFetchRequest, refused: frozenset[str]
+    async def _group(
+        self,
+        turns: Turns,
+        session: Session,
+        group: OffsetFetchGroup,
+        request: OffsetFetchRequest,
+        refused: frozenset[str],
     ) -> OffsetFetchGroupResult:
         group_id = group.group_id
         try:
@@ -110,8 +115,15 @@ class OffsetFetchHandler:
         if session.access is not None:
             named = (self._name_of(each) for each in group.topics)
             names = [name for name in named if name is not None]
-            denied = denied_names(session, Operation.DESCRIBE, ResourceType.TOPIC, names, ApiKey.OFFSET_FETCH)
-        return OffsetFetchGroupResult(group_id, [self._topic(each, offsets, denied) for each in group.topics])
+            denied = await denied_in_turns(
+                turns, session, Operation.DESCRIBE, ResourceType.TOPIC, names, ApiKey.OFFSET_FETCH
+            )
+        topics = []
+        for each in group.topics:
+            topics.append(await self._topic(turns, each, offsets, denied))
+            if turns.is_over:
+                await turns.next()
+        return OffsetFetchGroupResult(group_id, topics)
 
     def _name_of(self, topic: OffsetFetchTopic) -> str | None:
         return topic.name if topic.topic_id is None else self._store.image.names.get(topic.topic_id)
@@ -131,8 +143,8 @@ class OffsetFetchHandler:
             if name in known
         ]
 
-    def _topic(
-        self, topic: OffsetFetchTopic, offsets: _FetchedOffsets, denied: frozenset[str]
+    async def _topic(
+        self, turns: Turns, topic: OffsetFetchTopic, offsets: _FetchedOffsets, denied: frozenset[str]
     ) -> OffsetFetchTopicResult:
         name = self._name_of(topic)
         if name is None or name in denied:
@@ -140,7 +152,11 @@ class OffsetFetchHandler:
             self._probe.count_error(code.name.lower())
             refused = [OffsetFetchPartitionResult(each, code) for each in topic.partitions]
             return OffsetFetchTopicResult(topic.name, refused, topic.topic_id)
-        results = [self._partition(name, number, offsets, topic.topic_id) for number in topic.partitions]
+        results = []
+        for number in topic.partitions:
+            results.append(self._partition(name, number, offsets, topic.topic_id))
+            if turns.is_over:
+                await turns.next()
         return OffsetFetchTopicResult(topic.name, results, topic.topic_id)
 
     def _partition(

@@ -22,6 +22,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from barnabas.broker.handlers.authorization import denial, denied_names, ensure_allowed
+from barnabas.broker.handlers.turns import Turns
 from barnabas.broker.share.feature import ensure_share_groups
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
@@ -68,15 +69,18 @@ class DescribeShareGroupOffsetsHandler:
     ) -> DescribeShareGroupOffsetsResponse:
         """Answer one request as the module docstring specifies."""
         groups = []
+        turns = Turns()
         for asked in request.groups:
+            if turns.is_over:
+                await turns.next()
             try:
-                groups.append(await self._describe(session, asked))
+                groups.append(await self._describe(turns, session, asked))
             except BrokerError as error:
                 self._probe.count_error(error.code.name.lower())
                 groups.append(DescribedGroupOffsets(asked.group_id, error=error.code, message=error.message))
         return DescribeShareGroupOffsetsResponse(groups)
 
-    async def _describe(self, session: Session, asked: GroupToDescribe) -> DescribedGroupOffsets:
+    async def _describe(self, turns: Turns, session: Session, asked: GroupToDescribe) -> DescribedGroupOffsets:
         api, group_id = ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, asked.group_id
         ensure_share_groups(self._store.image)
         ensure_allowed(session, Operation.DESCRIBE, ResourceType.GROUP, group_id, api)
@@ -94,10 +98,16 @@ class DescribeShareGroupOffsetsHandler:
         topics = []
         for name, numbers in wanted:
             if name in known:
-                rows = [self._row(name, number, summaries.get((known[name], number))) for number in numbers]
+                rows = []
+                for number in numbers:
+                    rows.append(self._row(name, number, summaries.get((known[name], number))))
+                    if turns.is_over:
+                        await turns.next()
                 topics.append(DescribedTopicOffsets(name, rows, known[name]))
             elif name not in denied:
                 topics.append(DescribedTopicOffsets(name, [DescribedOffset(number) for number in numbers]))
+            if turns.is_over:
+                await turns.next()
         if asked.topics is not None:
             error = denial(ResourceType.TOPIC)
             topics += [

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.broker.handlers.authorization import is_cluster_allowed
+from barnabas.broker.handlers.turns import Turns
 from barnabas.broker.share.shard import StateChange
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
@@ -41,6 +42,10 @@ _NEED_PARTITIONS: Final = (
 )
 
 
+_AT_ONCE: Final = 500
+"""Partitions whose answers a request waits for at the same time: each takes memory until then."""
+
+
 class GroupStateHandler:
     """Serves one of the APIs."""
 
@@ -57,32 +62,22 @@ class GroupStateHandler:
         is_empty = self._api in _NEED_PARTITIONS and not all(topic.partitions for topic in request.topics)
         if not request.group_id or is_empty:
             return GroupStateResponse([])
-        begun = [
-            (
-                topic.topic_id,
-                [
-                    (
-                        each.partition,
-                        self._begin(
-                            self._coordinator,
-                            SharePartitionKey(request.group_id, topic.topic_id, each.partition),
-                            each,
-                        ),
-                    )
-                    for each in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-        return GroupStateResponse(
-            [
-                StateTopic(
-                    topic_id,
-                    [self._result(number, await self._coordinator.awaited(answer)) for number, answer in answers],
-                )
-                for topic_id, answers in begun
-            ]
-        )
+        topics = [StateTopic(topic.topic_id, []) for topic in request.topics]
+        pairs = zip(topics, request.topics, strict=True)
+        partitions = [(topic, each) for topic, asked in pairs for each in asked.partitions]
+        turns = Turns()
+        for start in range(0, len(partitions), _AT_ONCE):
+            begun = []
+            for topic, each in partitions[start : start + _AT_ONCE]:
+                if turns.is_over:
+                    await turns.next()
+                key = SharePartitionKey(request.group_id, topic.topic_id, each.partition)
+                begun.append((topic, each.partition, self._begin(self._coordinator, key, each)))
+            for topic, number, answer in begun:
+                topic.partitions.append(self._result(number, await self._coordinator.awaited(answer)))
+                if turns.is_over:
+                    await turns.next()
+        return GroupStateResponse(topics)
 
     def _result(self, number: int, found: Any) -> PartitionState:
         if found is None:

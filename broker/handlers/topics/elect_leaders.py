@@ -64,9 +64,11 @@ class ElectLeadersHandler:
         if named is not None:
             rows = []
             for asked in named:
-                if turns.is_over:
-                    await turns.next()
-                results = [self._elect(asked.name, number, no_leader) for number in asked.partitions]
+                results = []
+                for number in asked.partitions:
+                    if turns.is_over:
+                        await turns.next()
+                    results.append(self._elect(asked.name, number, no_leader))
                 rows.append(ElectLeadersTopicResult(asked.name, results))
             return ElectLeadersResponse(rows)
         rows = []

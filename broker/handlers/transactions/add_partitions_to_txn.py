@@ -106,10 +106,7 @@ class AddPartitionsToTxnHandler:
                 answer.resolve(refuse_transaction(transaction, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
                 return answer
             denied = await _denied_topics(turns, session, transaction)
-        image = self._store.image
-        failed = {each: ErrorCode.POLICY_VIOLATION for each in partitions if read_only_mirror(image, each[0])}
-        failed.update((each, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) for each in partitions if not self._exists(each))
-        failed.update((each, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for each in partitions if each[0] in denied)
+        failed = self._refused(transaction, denied)
         if failed:
             answer.resolve(_results(transaction, failed, others=ErrorCode.OPERATION_NOT_ATTEMPTED))
             return answer
@@ -140,9 +137,23 @@ class AddPartitionsToTxnHandler:
                 if each.error is not ErrorCode.NONE:
                     self._probe.count_error(each.error.name.lower())
 
-    def _exists(self, partition: PartitionKey) -> bool:
-        topic = self._store.image.topics.get(partition[0])
-        return topic is not None and partition[1] in topic.partitions
+    def _refused(self, transaction: TxnPartitions, denied: frozenset[str]) -> dict[PartitionKey, ErrorCode]:
+        """Return the code of each partition that the transaction cannot write."""
+        image = self._store.image
+        failed: dict[PartitionKey, ErrorCode] = {}
+        for asked in transaction.topics:
+            name, numbers = asked.name, asked.partitions
+            topic = image.topics.get(name)
+            if name in denied:
+                failed.update(((name, number), ErrorCode.TOPIC_AUTHORIZATION_FAILED) for number in numbers)
+            elif topic is None:
+                failed.update(((name, number), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) for number in numbers)
+            else:
+                if read_only_mirror(image, name):
+                    failed.update(((name, number), ErrorCode.POLICY_VIOLATION) for number in numbers)
+                unknown = set(numbers).difference(topic.partitions)
+                failed.update(((name, number), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) for number in unknown)
+        return failed
 
 
 async def _denied_topics(turns: Turns, session: Session, transaction: TxnPartitions) -> frozenset[str]:

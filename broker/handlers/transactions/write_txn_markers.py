@@ -11,9 +11,10 @@ knows are not touched: it writes their markers itself. Source: Kafka's KafkaApis
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.broker.handlers.authorization import ensure_cluster_allowed, is_cluster_allowed
+from barnabas.broker.handlers.turns import Turns, in_turns_then_deferred
 from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.printable import printable
 from barnabas.broker.storage.log.append import TransactionEnd
@@ -30,6 +31,8 @@ from barnabas.protocol.messages.transactions.write_txn_markers import (
 from barnabas.protocol.records.end_marker import EndMarker
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from barnabas.broker.coordinator_log.log import Appended
     from barnabas.broker.network.session import Session
     from barnabas.broker.probes import ApiProbe
@@ -54,13 +57,23 @@ class WriteTxnMarkersHandler:
 
     def __call__(
         self, session: Session, request: WriteTxnMarkersRequest
+    ) -> WriteTxnMarkersResponse | Deferred[WriteTxnMarkersResponse] | Coroutine[Any, Any, WriteTxnMarkersResponse]:
+        """Answer one WriteTxnMarkers request as the module docstring specifies; of many partitions in several turns."""
+        return in_turns_then_deferred(self._write_all(session, request))
+
+    async def _write_all(
+        self, session: Session, request: WriteTxnMarkersRequest
     ) -> WriteTxnMarkersResponse | Deferred[WriteTxnMarkersResponse]:
-        """Answer one WriteTxnMarkers request as the module docstring specifies."""
         api = ApiKey.WRITE_TXN_MARKERS
         if not is_cluster_allowed(session, Operation.ALTER, api, log_denied=False):
             ensure_cluster_allowed(session, Operation.CLUSTER_ACTION, api)
         waits: list[tuple[TxnPartitionResult, Appended]] = []
-        response = WriteTxnMarkersResponse([self._write(session, marker, waits) for marker in request.markers])
+        turns = Turns()
+        response = WriteTxnMarkersResponse([])
+        for marker in request.markers:
+            if turns.is_over:
+                await turns.next()
+            response.markers.append(await self._write(turns, session, marker, waits))
         if not waits:
             return response
         answer: Deferred[WriteTxnMarkersResponse] = Deferred()
@@ -78,8 +91,8 @@ class WriteTxnMarkersHandler:
             wait.then(lambda error, result=result: flushed(result, error))  # type: ignore[misc]
         return answer
 
-    def _write(
-        self, session: Session, marker: TxnMarker, waits: list[tuple[TxnPartitionResult, Appended]]
+    async def _write(
+        self, turns: Turns, session: Session, marker: TxnMarker, waits: list[tuple[TxnPartitionResult, Appended]]
     ) -> TxnMarkerResult:
         end = TransactionEnd(
             marker.producer_id,
@@ -91,6 +104,8 @@ class WriteTxnMarkersHandler:
         for topic in marker.topics:
             results = []
             for number in topic.partitions:
+                if turns.is_over:
+                    await turns.next()
                 result = TxnPartitionResult(number)
                 results.append(result)
                 try:
