@@ -80,7 +80,7 @@ test: $(BYTECODE)
 torture: $(BYTECODE)
 	BARNABAS_TORTURE=long $(BIN)/python -m pytest --timeout=600 tests/torture
 	$(BIN)/python -m tests.torture $(ARGS)
-	$(BIN)/python -m tests.torture.hostile --frames 200000 --attacks 5
+	$(BIN)/python -m tests.torture.hostile --frames 200000 --attacks 5 --wide
 
 soak: $(BYTECODE)
 	$(BIN)/python -m tests.torture.soak $(ARGS)

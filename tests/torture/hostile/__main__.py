@@ -2,6 +2,7 @@
 
     python -m tests.torture.hostile --frames 1000000 --seed 1    mutated requests of real clients, by the million
     python -m tests.torture.hostile --attacks 5                  requests that cost a lot, each kind for 5 seconds
+    python -m tests.torture.hostile --wide                       each list of each request, as long as it may be
 
 Prints what the modest client had to wait and how much memory the broker has taken. Exits with 1 if the broker logged an
 error, refused the modest client, lost one of its records, or kept memory.
@@ -14,7 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.torture.hostile import attacks, mutants
+from tests.torture.hostile import attacks, mutants, wide_requests
 
 
 def main() -> int:
@@ -25,15 +26,18 @@ def main() -> int:
     parser.add_argument("--frames", type=int, default=0, help="number of mutants")
     parser.add_argument("--seed", type=int, default=1, help="the first seed; there are 20,000 mutants of each")
     parser.add_argument("--attacks", type=float, default=0.0, metavar="SECONDS", help="for each kind of attack")
+    parser.add_argument("--wide", action="store_true", help="one request for each list of each API")
     options = parser.parse_args()
-    if not options.frames and not options.attacks:
-        parser.error("--frames or --attacks is needed")
+    if not (options.frames or options.attacks or options.wide):
+        parser.error("--frames, --attacks or --wide is needed")
     complaints = []
     with tempfile.TemporaryDirectory(prefix="barnabas-hostile-") as directory:
         if options.frames:
             complaints += mutants.run(options.frames, options.seed, Path(directory) / "mutants")
         if options.attacks:
             complaints += _attack(options.attacks, Path(directory))
+        if options.wide:
+            complaints += wide_requests.run(Path(directory) / "wide")
     print("\n".join(complaints) or "nothing is wrong")
     return bool(complaints)
 

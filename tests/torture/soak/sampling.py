@@ -26,7 +26,7 @@ MEASURES = {
     "resident MiB": Limits(60, 16, 0.15),
     "sockets and pipes": Limits(3, 12, 0.4),
     "descriptors of removed files": Limits(5, 20, 0.5),
-    "threads": Limits(5, 6, 0.3),
+    "threads": Limits(5, 20, 0.3),  # its pools have 20 threads at most, which they start when they need them
     "temporary files": Limits(10, 60, 1.0),
     "metadata KiB": Limits(30, 512, 1.0),
 }
