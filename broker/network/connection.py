@@ -196,9 +196,11 @@ class Connection(asyncio.BufferedProtocol):
         return True
 
     def eof_received(self) -> bool:
-        """Return True while complete requests are left to serve; else the transport closes once everything is sent."""
+        """Return True: complete requests are served first, and the registry closes few connections at a time."""
         self._ended = self._buffer.has_complete_frame()
-        return self._ended
+        if not self._ended:
+            self._registry.close_soon(self)
+        return True
 
     def pause_writing(self) -> None:
         """The socket is full."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from barnabas.broker.network.receive_buffer import RECEIVE_BUFFER_BYTES
-from barnabas.broker.network.receive_memory import CHECK_SECONDS, ReceiveMemory, default_limit
+from barnabas.broker.network.receive_memory import CHECK_SECONDS, GROWTHS_PER_TURN, ReceiveMemory, default_limit
 from barnabas.broker.network.response_frame import ResponseFrame
 from barnabas.broker.probes import ConnectionProbe
 from barnabas.broker.repeated_warnings import RepeatedWarnings
@@ -32,12 +32,12 @@ class Clients:
         self.memory = ReceiveMemory(limit_bytes, loop, self.probe, RepeatedWarnings(loop))
         self.served: list[int] = []
 
-    def connect(self, host: str) -> Harness:
+    def connect(self, host: str, *, turns: bool = True) -> Harness:
         def serve(session: Any, frame: memoryview) -> ResponseFrame:
             self.served.append(len(frame))
             return ResponseFrame(b"answer")
 
-        return Harness(serve, memory=self.memory, clock=self.clock, host=host)
+        return Harness(serve, memory=self.memory, clock=self.clock, host=host, turns=turns)
 
     def disconnect(self, client: Harness) -> None:
         client.pipe.closing = True
@@ -73,6 +73,19 @@ def test_frames_that_are_all_half_received_are_finished_one_after_the_other() ->
     assert highest <= 4 * MIB + len(frame), "the bound and one frame"
     assert clients.probe.receive_memory == 0
     assert clients.probe.waiting_for_memory == 0
+
+
+def test_few_buffers_begin_to_grow_in_one_turn_of_the_loop() -> None:
+    clients = Clients(512 * MIB)
+    count = 3 * GROWTHS_PER_TURN
+    frame = framed(bytes(MIB))
+    left = {clients.connect(str(number), turns=False): frame for number in range(count)}
+    for turn in range(1, 5):
+        for peer, rest in left.items():
+            left[peer] = peer.feed(rest)
+        assert len(clients.served) <= turn * GROWTHS_PER_TURN
+        clients.clock.turn()
+    assert len(clients.served) == count
 
 
 def test_one_host_takes_at_most_half_and_leaves_the_rest_to_others() -> None:
