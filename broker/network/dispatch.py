@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.network.response_frame import CloseConnection, ResponseFrame
-from barnabas.broker.network.timed_work import TimedWork
 from barnabas.broker.repeated_warnings import Event, RepeatedWarnings
 from barnabas.protocol.dialects import dialect_of
 from barnabas.protocol.errors import BrokerError, ErrorCode
@@ -184,6 +183,8 @@ class Dispatcher:
 
         A task per request is slow, but only metadata changes, slow disk reads and large requests are coroutines.
         """
+        from barnabas.broker.network.timed_work import TimedWork  # here: a start needs no task, and should be short
+
         waiting: list[Deferred[Any]] = []
         late: Deferred[LateResponse] = Deferred(on_cancel=lambda: _cancel_all(waiting))
 
