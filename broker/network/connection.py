@@ -6,7 +6,8 @@ requests wait in the buffer, which bounds them, and then in the client's socket.
 and serves no request until the time is over.
 
 A client that has sent its last byte (EOF) may have requests in the buffer: acks=0 producers close their connection
-without waiting. As in Kafka these are served, after the end of a mute as well, before the connection is closed.
+without waiting. As in Kafka these are served, after the end of a mute as well, before the connection is closed. A
+request that waits, for records or for a thread that decodes it, ends with its connection.
 
 A client that sends faster than the broker serves yields to the others: after a millisecond with further requests in the
 buffer, and after a full buffer, the next request is served in the loop's next turn. libuv reads a socket that never
@@ -418,8 +419,8 @@ class Connection(asyncio.BufferedProtocol):
     def _send_deferred(self, answer: LateResponse) -> None:
         self._pending = None
         if isinstance(answer, CloseConnection):
-            self._warn("refused", answer)
-            self.abort("refused")
+            self._warn(answer.reason, answer)
+            self.abort(answer.reason)
             return
         self._send(answer)
         if self._busy:

@@ -154,10 +154,12 @@ class ConnectionRegistry:
         self._ended.append(connection)
 
     def _close_ended(self) -> None:
-        for _ in range(min(CLOSES_PER_TURN, len(self._ended))):
-            self._ended.popleft().close("client")
-        if self._ended:
-            self.loop.call_soon(self._close_ended)
+        try:
+            for _ in range(min(CLOSES_PER_TURN, len(self._ended))):
+                self._ended.popleft().close("client")
+        finally:
+            if self._ended:
+                self.loop.call_soon(self._close_ended)
 
     def closed(self, connection: Registered) -> None:
         """Remove a closed connection and count its `close_reason`."""

@@ -6,9 +6,10 @@ Failures are handled here, once for all APIs and dialects:
   - BrokerError, from a handler or a decoder, is answered with its code;
   - any other exception is a bug in the broker: logged once with its traceback, answered UNKNOWN_SERVER_ERROR.
 
-Requests that name thousands of partitions are decoded on a thread, and so are their responses encoded, and those of
-handlers that were busy for long: while it runs, the event loop waits for the interpreter lock for some milliseconds at
-a time, instead of a tenth of a second for each megabyte. Handlers always run in the event loop, in turns.
+Requests that name thousands of partitions are decoded on a thread, and their responses are encoded on one, as are those
+of handlers that were busy for long: while it runs, the event loop waits for the interpreter lock for some milliseconds
+at a time, instead of a tenth of a second for each megabyte. Handlers always run in the event loop, in turns. If the
+client leaves before a large request is decoded, the request is dropped: its memory is no longer counted.
 """
 
 from __future__ import annotations
@@ -99,9 +100,9 @@ class Dispatcher:
     ) -> ResponseFrame | Deferred[LateResponse] | None:
         """Serve one frame (without its size field); returns its response, now or later, or None for no response.
 
-        Views of `frame` are not kept, but by a large request until it is decoded: the connection leaves the frame in
-        its buffer as it is, as long as the response is pending. `begun` finishes a request that a kernel has begun,
-        instead of the handler of its API; `arrived` is its arrival, by perf_counter, if it has waited. Raises
+        Views of `frame` are not kept, but by a large request until its handler has begun: the connection leaves the
+        frame in its buffer as it is, as long as the response is pending. `begun` finishes a request that a kernel has
+        begun, instead of the handler of its API; `arrived` is its arrival, by perf_counter, if it has waited. Raises
         FrameError: close the connection.
         """
         dialect = dialect_of(frame[0])
@@ -171,7 +172,12 @@ class Dispatcher:
 
     async def _decode_and_handle(self, pending: _PendingRequest, handler: Handler) -> Any:
         """Decode a large request on a thread, run its handler, and return what the handler returns in the end."""
-        pending.request = await self._on_codec_thread(pending, pending.dialect.decode_body, pending.header)
+        try:
+            pending.request = await self._on_codec_thread(pending, pending.decode)
+        except FrameError as error:
+            raise CloseConnection(str(error), "bad_frame") from None
+        if pending.is_dropped:
+            raise CloseConnection("the client has gone")
         response = handler(pending.session, pending.request)
         pending.release_frame()
         return await response if type(response) is CoroutineType else response
@@ -186,7 +192,22 @@ class Dispatcher:
         from barnabas.broker.network.timed_work import TimedWork  # here: a start needs no task, and should be short
 
         waiting: list[Deferred[Any]] = []
-        late: Deferred[LateResponse] = Deferred(on_cancel=lambda: _cancel_all(waiting))
+
+        def dropped() -> None:
+            pending.drop()
+            for each in waiting:
+                each.cancel()
+
+        late: Deferred[LateResponse] = Deferred(on_cancel=dropped)
+
+        async def encode(response: Any) -> None:
+            late.resolve(await self._encode_on_thread(pending, response))
+
+        def answered(response: Any) -> None:
+            if is_large and not isinstance(response, Exception):
+                self._spawn(encode(response))
+            else:
+                late.resolve(pending.respond(response))
 
         async def run() -> None:
             response: Any
@@ -196,23 +217,30 @@ class Dispatcher:
                 response = error
             if type(response) is Deferred:
                 waiting.append(response)
-                if late.done:  # cancelled
+                if pending.is_dropped:
                     response.cancel()
-                response.then(lambda value: late.resolve(pending.respond(value)))
-            elif isinstance(response, Exception) or not (is_large or timed.seconds > LONG_HANDLER_SECONDS):
+                response.then(answered)
+            elif (
+                pending.is_dropped
+                or isinstance(response, Exception)
+                or not (is_large or timed.seconds > LONG_HANDLER_SECONDS)
+            ):
                 late.resolve(pending.respond(response))
             else:
-                late.resolve(await self._encode_on_thread(pending, response))
+                await encode(response)
 
         if pending.quota is not None:
             pending.quota.suspend()
         timed = TimedWork(work, pending.quota)
-        task = self._loop.create_task(run())
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._spawn(run())
         if not is_large:
             pending.release_frame()
         return late
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _encode_on_thread(self, pending: _PendingRequest, response: Any) -> LateResponse:
         try:
@@ -240,11 +268,6 @@ class Dispatcher:
                 pending.quota.spend(spent)
 
 
-def _cancel_all(waiting: list[Deferred[Any]]) -> None:
-    for each in waiting:
-        each.cancel()
-
-
 def _encode(dialect: Dialect, header: Header, response: Any) -> ResponseFrame | None:
     """Return the frame of a response; None stays None."""
     if response is None:
@@ -270,7 +293,7 @@ def _with_throttle(dialect: Dialect, header: Header, response_frame: ResponseFra
 class _PendingRequest:
     """A request whose response is not encoded yet: what the encoding needs, and when the request arrived."""
 
-    __slots__ = ("dialect", "header", "probe", "quota", "request", "session", "started", "warnings")
+    __slots__ = ("dialect", "header", "is_dropped", "probe", "quota", "request", "session", "started", "warnings")
 
     def __init__(
         self,
@@ -290,6 +313,20 @@ class _PendingRequest:
         self.probe = probe
         self.started = started
         self.warnings = warnings
+        self.is_dropped = False
+        """Whether the client has gone, and nobody waits for the response."""
+
+    def decode(self) -> Any:
+        """Return the decoded request. For any thread; raises what the dialect raises, or CloseConnection if dropped."""
+        header = self.header  # first: `drop` takes the frame from it after it has set `is_dropped`
+        if self.is_dropped:
+            raise CloseConnection("the client has gone")
+        return self.dialect.decode_body(header)
+
+    def drop(self) -> None:
+        """Forget the frame, unless it is being decoded: its memory no longer counts as that of the connection."""
+        self.is_dropped = True
+        self.release_frame()
 
     def respond(self, response: Any) -> LateResponse:
         """Return the frame of a late response, or of the exception that replaced it; None and a frame stay as they are.

@@ -103,7 +103,7 @@ class ReceiveMemory:
         self._waiting: dict[Holder, None] = {}
         """In the order in which they began to wait."""
         self._growths = 0
-        """Buffers that have begun to grow in this turn of the loop."""
+        """Buffers that have begun to grow in this turn of the loop, or found no memory."""
         self._postponed: dict[Holder, None] = {}
         """Connections whose buffers begin to grow in a later turn."""
         self._finisher: Holder | None = None
@@ -169,8 +169,10 @@ class ReceiveMemory:
     def _next_turn(self) -> None:
         self._growths = 0
         for holder in list(self._postponed)[:GROWTHS_PER_TURN]:
-            del self._postponed[holder]
+            self._postponed.pop(holder, None)
             holder.memory_available()
+        if self._postponed and not self._growths:  # none of them needed memory: each was busy, or is closed
+            self._loop.call_soon(self._next_turn)
 
     def _add(self, holder: Holder, size_bytes: int) -> None:
         host = holder.session.host

@@ -18,4 +18,11 @@ class ResponseFrame(NamedTuple):
 
 
 class CloseConnection(Exception):
-    """Raised for a request that can only be answered by closing its connection (acks=0 and an error); says why."""
+    """Raised for a request that can only be answered by closing its connection (acks=0 and an error); says why.
+
+    `reason` becomes a label of the closed-connections metric.
+    """
+
+    def __init__(self, text: str, reason: str = "refused") -> None:
+        super().__init__(text)
+        self.reason = reason

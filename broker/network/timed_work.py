@@ -1,10 +1,10 @@
-"""TimedWork: a coroutine, and the time that it takes in the event loop."""
+"""TimedWork: a coroutine, and the processor time that it takes in the event loop."""
 
 from __future__ import annotations
 
 from collections.abc import Coroutine, Generator
 from functools import partial
-from time import perf_counter
+from time import thread_time
 from types import coroutine
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -15,7 +15,10 @@ T = TypeVar("T")
 
 
 class TimedWork(Generic[T]):
-    """Runs a coroutine and counts the time of its steps, without that of its waits."""
+    """Runs a coroutine and counts the processor time of its steps, in seconds.
+
+    Not the time between: waits for the interpreter lock would count, and be longest while large requests are decoded.
+    """
 
     __slots__ = ("_quota", "_work", "seconds")
 
@@ -33,14 +36,14 @@ class TimedWork(Generic[T]):
         while True:
             if quota is not None:
                 quota.resume()
-            started = perf_counter()
+            started = thread_time()
             try:
                 awaited = step()
             except StopIteration as end:
                 result: T = end.value
                 return result
             finally:
-                self.seconds += perf_counter() - started
+                self.seconds += thread_time() - started
                 if quota is not None:
                     quota.suspend()
             try:

@@ -4,6 +4,7 @@ A connection serves one request at a time, so the state of that request is here:
 
     begin       the frame is complete
     suspend     its handler waits for something; `resume` ends the wait
+    spend       another thread has worked for it
     fetched     a fetch has read its records
     finish      the response is encoded: its throttle time, for which the connection is muted
 

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from barnabas.broker.groups.offsets.committed import PartitionKey
     from barnabas.broker.groups.offsets.service import GroupOffsets
     from barnabas.broker.groups.registry import GroupRegistry
+    from barnabas.broker.metadata.image import MetadataImage
     from barnabas.broker.metadata.view import MetadataView
     from barnabas.broker.network.session import Session
     from barnabas.broker.probes import ApiProbe
@@ -111,22 +112,20 @@ class OffsetFetchHandler:
             names = [name for name, _ in offsets.committed]
             denied = denied_names(session, Operation.DESCRIBE, ResourceType.TOPIC, names, ApiKey.OFFSET_FETCH)
             return OffsetFetchGroupResult(group_id, self._all(offsets, denied, by_id=request.by_id))
+        image = self._store.image  # one for the decisions and the answers: topics may be created between turns
         denied = frozenset()
         if session.access is not None:
-            named = (self._name_of(each) for each in group.topics)
+            named = (_name_of(image, each) for each in group.topics)
             names = [name for name in named if name is not None]
             denied = await denied_in_turns(
                 turns, session, Operation.DESCRIBE, ResourceType.TOPIC, names, ApiKey.OFFSET_FETCH
             )
         topics = []
         for each in group.topics:
-            topics.append(await self._topic(turns, each, offsets, denied))
+            topics.append(await self._topic(turns, image, each, offsets, denied))
             if turns.is_over:
                 await turns.next()
         return OffsetFetchGroupResult(group_id, topics)
-
-    def _name_of(self, topic: OffsetFetchTopic) -> str | None:
-        return topic.name if topic.topic_id is None else self._store.image.names.get(topic.topic_id)
 
     def _all(self, offsets: _FetchedOffsets, denied: frozenset[str], *, by_id: bool) -> list[OffsetFetchTopicResult]:
         topics: dict[str, list[OffsetFetchPartitionResult]] = {}
@@ -144,9 +143,14 @@ class OffsetFetchHandler:
         ]
 
     async def _topic(
-        self, turns: Turns, topic: OffsetFetchTopic, offsets: _FetchedOffsets, denied: frozenset[str]
+        self,
+        turns: Turns,
+        image: MetadataImage,
+        topic: OffsetFetchTopic,
+        offsets: _FetchedOffsets,
+        denied: frozenset[str],
     ) -> OffsetFetchTopicResult:
-        name = self._name_of(topic)
+        name = _name_of(image, topic)
         if name is None or name in denied:
             code = ErrorCode.UNKNOWN_TOPIC_ID if name is None else ErrorCode.TOPIC_AUTHORIZATION_FAILED
             self._probe.count_error(code.name.lower())
@@ -169,3 +173,7 @@ class OffsetFetchHandler:
         if value is None or (topic_id not in (None, value.topic_id) and value.topic_id != ZERO_UUID):
             return OffsetFetchPartitionResult(number)
         return OffsetFetchPartitionResult(number, ErrorCode.NONE, value.offset, value.leader_epoch, value.metadata)
+
+
+def _name_of(image: MetadataImage, topic: OffsetFetchTopic) -> str | None:
+    return topic.name if topic.topic_id is None else image.names.get(topic.topic_id)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
 import msgpack
 import pytest
 
 from barnabas.broker.network.deferred import Deferred
-from barnabas.broker.network.dispatch import Dispatcher, LateResponse
+from barnabas.broker.network.dispatch import LARGE_REQUEST_BYTES, Dispatcher, LateResponse
 from barnabas.broker.network.response_frame import CloseConnection, ResponseFrame
 from barnabas.broker.network.session import Session
 from barnabas.broker.probes import BrokerProbes
@@ -175,3 +177,75 @@ def test_a_late_answer_that_cannot_be_made_at_all_closes_the_connection(
 
     monkeypatch.setattr(kafka_metadata, "encode_error", broken)
     assert isinstance(serve(give, kafka_frame()), CloseConnection)
+
+
+def large_frame() -> bytearray:
+    frame = bytearray(request_frame(metadata_request(4, *(f"topic-{number:040d}" for number in range(2000))), 7)[4:])
+    assert len(frame) > LARGE_REQUEST_BYTES
+    return frame
+
+
+@pytest.mark.parametrize(
+    ("give", "code"),
+    [(give(SMALL), None) for give in (returning, deferring, awaiting)]
+    + [(give(REFUSED), ErrorCode.POLICY_VIOLATION) for give in (raising, deferring, awaiting)]
+    + [(give(KeyError("bug")), ErrorCode.UNKNOWN_SERVER_ERROR) for give in (raising, deferring, awaiting)],
+)
+def test_a_large_request_is_answered_as_a_small_one(
+    give: Callable[[Deferred[Any]], object], code: ErrorCode | None
+) -> None:
+    answer = serve(give, memoryview(large_frame()))
+    assert isinstance(answer, ResponseFrame)
+    correlation_id, found = answer_of(
+        "metadata", 4, b"".join((answer.header, *cast("tuple[bytes, ...]", answer.parts)))[4:]
+    )
+    assert correlation_id == 7
+    assert {each.error_code for each in found.topics} == (set() if code is None else {code})
+
+
+def test_a_large_request_that_does_not_decode_closes_the_connection_as_a_broken_frame() -> None:
+    answer = serve(returning(SMALL), memoryview(large_frame())[:-100])
+    assert isinstance(answer, CloseConnection)
+    assert answer.reason == "bad_frame"
+
+
+def test_a_large_request_is_dropped_with_its_frame_when_the_client_leaves_before_it_is_decoded() -> None:
+    async def run() -> list[object]:
+        handled: list[object] = []
+        busy = threading.Event()
+        with ThreadPoolExecutor(1) as threads:
+            threads.submit(busy.wait)
+            dispatcher = Dispatcher(
+                {ApiKey.METADATA: lambda session, request: handled.append(request)},
+                BrokerProbes(),
+                asyncio.get_running_loop(),
+                None,
+                threads,
+            )
+            frame = large_frame()
+            view = memoryview(frame)
+            outcome = dispatcher.serve(Session(Listener("PLAINTEXT", "127.0.0.1", 0)), view)
+            assert isinstance(outcome, Deferred)
+            await asyncio.sleep(0)
+            outcome.cancel()
+            view.release()
+            frame.clear()  # refused as long as there is a view
+            busy.set()
+            await asyncio.gather(*dispatcher._tasks)
+        return handled
+
+    assert asyncio.run(run()) == []
+
+
+def test_a_client_that_leaves_cancels_the_wait_of_a_large_request() -> None:
+    async def run() -> None:
+        deferred: Deferred[Any] = Deferred()
+        handlers = {ApiKey.METADATA: lambda session, request: deferred}
+        dispatcher = Dispatcher(handlers, BrokerProbes(), asyncio.get_running_loop())
+        outcome = dispatcher.serve(Session(Listener("PLAINTEXT", "127.0.0.1", 0)), memoryview(large_frame()))
+        assert isinstance(outcome, Deferred)
+        await asyncio.gather(*dispatcher._tasks)
+        outcome.cancel()
+        assert deferred.done
+
+    asyncio.run(run())

@@ -88,6 +88,23 @@ def test_few_buffers_begin_to_grow_in_one_turn_of_the_loop() -> None:
     assert len(clients.served) == count
 
 
+def test_a_buffer_grows_though_those_before_it_do_not_grow_any_more() -> None:
+    clients = Clients(512 * MIB)
+    frame = framed(bytes(MIB))
+    for number in range(GROWTHS_PER_TURN):
+        clients.connect(str(number), turns=False).feed(frame)
+    for number in range(2 * GROWTHS_PER_TURN):
+        client = clients.connect(f"stalled {number}", turns=False)
+        client.feed(frame)
+        client.connection._busy = True  # as while it does not read the response to an earlier request
+    honest = clients.connect("honest", turns=False)
+    rest = honest.feed(frame)
+    for _ in range(4):
+        clients.clock.turn()
+        rest = honest.feed(rest)
+    assert rest == b""
+
+
 def test_one_host_takes_at_most_half_and_leaves_the_rest_to_others() -> None:
     clients = Clients(8 * MIB)
     greedy = [clients.connect("greedy") for _ in range(10)]

@@ -1,8 +1,8 @@
 """For each list in the request of each API, one request that fills it up to what the broker decodes.
 
 The other fields have plain values, so a request gets past the first checks of its handler where it can: the topic `t`
-exists, groups and transactional ids need not. No two items of a list are equal. kio encodes a request with one item,
-and what it encoded is repeated with other names and numbers.
+exists, groups and transactional ids need not. No two items of a list of names, ids or int32 numbers are equal. kio
+encodes a request with one item, and what it encoded is repeated with other names and numbers.
 """
 
 from __future__ import annotations
