@@ -110,6 +110,11 @@ class MetadataCopy:
         with self._lock:
             self._listeners.append(listener)
 
+    def between_changes(self, work: Callable[[], None]) -> None:
+        """Do something while no change is made, and none tells its listeners."""
+        with self._lock:
+            work()
+
     def cut(self, begin_segment: Callable[[], None]) -> tuple[MetadataImage, int, int]:
         """Begin a segment between two changes; return image, epoch and last timestamp, as MetadataWriter.cut does."""
         with self._lock:

@@ -44,6 +44,10 @@ class SnapshotSource(Protocol):
     def add_listener(self, listener: ImageListener) -> None:
         """Call `listener` after each change from now on."""
 
+    def between_changes(self, work: Callable[[], None]) -> None:
+        """Do something while no change is made, and none tells its listeners."""
+        ...
+
     def cut(self, begin_segment: Callable[[], None]) -> tuple[MetadataImage, int, int]:
         """Begin a segment between two changes; return the image at its start, the epoch and the last timestamp."""
         ...
@@ -159,9 +163,16 @@ class Snapshotter:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(snapshot_path(directory, snapshot.id))
         sync_directory(directory)
-        before = self._log.size_bytes
-        segments = self._log.trim_to(kept[len(dropped)].id.end_offset)
-        self._bytes_at_last -= before - self._log.size_bytes
+        segments = 0
+
+        def trim() -> None:
+            nonlocal segments
+            before = self._log.size_bytes
+            segments = self._log.trim_to(kept[len(dropped)].id.end_offset)
+            self._bytes_at_last -= before - self._log.size_bytes
+
+        # A change in the middle would see the size after and the mark before, and begin no snapshot.
+        self._writer.between_changes(trim)
         return segments
 
     def _measure(self, snapshot_id: SnapshotId) -> KeptSnapshot:

@@ -98,6 +98,11 @@ class MetadataWriter:
         with self._lock:
             self._paused = None
 
+    def between_changes(self, work: Callable[[], None]) -> None:
+        """Do something while no change is made, and none tells its listeners."""
+        with self._lock:
+            work()
+
     def cut(self, begin_segment: Callable[[], None]) -> tuple[MetadataImage, int, int]:
         """Begin a segment between two changes; return the image at its start, the epoch and the last timestamp (ms).
 

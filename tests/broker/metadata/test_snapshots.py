@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from barnabas.broker.metadata.image_builder import ImageBuilder
 from barnabas.broker.metadata.log import snapshotter
 from barnabas.broker.metadata.log.batches import decode_batches
 from barnabas.broker.metadata.log.log_replay import replay_metadata_directory
+from barnabas.broker.metadata.log.metadata_log import MetadataLog
 from barnabas.broker.metadata.log.snapshot_file import RaftState, encode_snapshot, snapshot_records, write_snapshot
 from barnabas.broker.metadata.log.snapshots import SnapshotId, list_snapshots
 from barnabas.broker.metadata.log.snapshotter import Snapshotter
@@ -291,6 +293,33 @@ def test_a_change_that_is_appended_while_a_snapshot_is_written_is_in_the_next_on
     bench.scheduler.run_due()
     assert (writes, len(late)) == (2, 1)
     changed(*late[0])
+    bench.scheduler.run_due()
+    image = store.store.image
+    store.close()
+    assert bench.names(".checkpoint")[-1] == f"{image.end_offset:020d}-0000000001.checkpoint"
+
+
+def test_a_change_while_the_log_is_trimmed_begins_the_next_snapshot(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trim_to = MetadataLog.trim_to
+    changes: list[threading.Thread] = []
+
+    def trim_beside_a_change(log: MetadataLog, offset: int) -> int:
+        segments = trim_to(log, offset)
+        if not changes:
+            changes.append(threading.Thread(target=store.create, args=(NewTopic("beside", 1),)))
+            changes[0].start()
+            changes[0].join(0.5)  # it may end now, or after the trim
+        return segments
+
+    monkeypatch.setattr(MetadataLog, "trim_to", trim_beside_a_change)
+    store = bench.open(**{"metadata.log.max.record.bytes.between.snapshots": "1", "metadata.max.retention.bytes": "1"})
+    bench.scheduler.run_due()
+    while not changes:
+        store.create(NewTopic(f"topic-{store.store.image.end_offset}", 1))
+        bench.scheduler.run_due()
+    changes[0].join()
     bench.scheduler.run_due()
     image = store.store.image
     store.close()
