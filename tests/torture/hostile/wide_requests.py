@@ -20,6 +20,7 @@ from uuid import UUID
 from barnabas.protocol.kafka.apis import KAFKA_APIS
 from barnabas.protocol.kafka.hot_fields import MAX_ITEMS
 from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.varint import append_unsigned
 from tests.support.daemon import start_daemon
 from tests.support.kafka.kafka_wire import KafkaWire, framed, message_type, request_frame
 from tests.torture.hostile.attacks import create_topics
@@ -29,7 +30,8 @@ FRAME_BYTES = 2 * 1024 * 1024 - 1024
 _NAME = "t"
 _NAME_MARK = b"~~~~~~~"
 _NUMBER_MARK = struct.pack(">i", 0x7A7B7C7D)
-_WITH_RECORDS = {ApiKey.PRODUCE}
+SHOWN = 12
+"""Requests with the longest waits that `run` prints."""
 
 
 class WideRequest(NamedTuple):
@@ -39,10 +41,6 @@ class WideRequest(NamedTuple):
     path: str
     items: int
     frame: bytes
-
-
-SHOWN = 12
-"""Requests with the longest waits that `run` prints."""
 
 
 def run(directory: Path) -> list[str]:
@@ -70,13 +68,12 @@ def run(directory: Path) -> list[str]:
 def wide_requests() -> Iterator[WideRequest]:
     """Return the requests of all APIs in their latest versions."""
     for api in KAFKA_APIS:
-        if api.key not in _WITH_RECORDS:
+        if api.key is not ApiKey.PRODUCE:  # its bytes are records
             label = api.key.name.lower()
             kind = message_type(label, api.highest, "request")
             for path in _lists(kind, ()):
-                yield _wide(
-                    label, path, request_frame(_entity(kind, path, 1), 1), request_frame(_entity(kind, path, 2), 1)
-                )
+                one, two = (request_frame(_entity(kind, path, count), 1) for count in (1, 2))
+                yield _wide(label, path, one, two)
 
 
 def _wide(label: str, path: tuple[str, ...], one: bytes, two: bytes) -> WideRequest:
@@ -91,16 +88,12 @@ def _wide(label: str, path: tuple[str, ...], one: bytes, two: bytes) -> WideRequ
         item.replace(_NAME_MARK, b"%07d" % number).replace(_NUMBER_MARK, struct.pack(">i", number))
         for number in range(count)
     )
-    head = one[:place] + _varint(count + 1) if is_compact else one[: place - 3] + struct.pack(">i", count)
-    return WideRequest(label, ".".join(path), count, framed(head + items + one[place + 1 + size :]))
-
-
-def _varint(value: int) -> bytes:
-    found = bytearray()
-    while value > 0x7F:
-        found.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*found, value])
+    head = bytearray(one[:place] if is_compact else one[: place - 3])
+    if is_compact:
+        append_unsigned(head, count + 1)
+    else:
+        head += struct.pack(">i", count)
+    return WideRequest(label, ".".join(path), count, framed(bytes(head) + items + one[place + 1 + size :]))
 
 
 def _lists(kind: type[Any], path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
