@@ -31,9 +31,12 @@ from tests.support.kafka import metadata_shell
 START_TIMEOUT_S = 90.0
 STOP_TIMEOUT_S = 60.0
 TOOL_TIMEOUT_S = 120.0
+LEADING_TIMEOUT_S = 10.0
 _POLL_INTERVAL_S = 0.05
 _TAIL_CHARACTERS = 6000
 _STARTED = re.compile(r"Kafka Server started")
+_LEADS = re.compile(r"Leader (\S+) (?:with topic id \S+ )?starts at")
+_PARTITION = re.compile(r"(?!__cluster_metadata-0$).+-\d+")
 _JAVA_PROGRAMS = Path(__file__).parents[2] / "interop" / "java"
 
 _SMALL_JVM = ("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Djava.awt.headless=true")
@@ -184,7 +187,7 @@ class Kafka:
         return cluster_id
 
     def start(self) -> Broker:
-        """Start a broker; return when it is ready for clients. Raises KafkaError.
+        """Start a broker; return when it is ready for clients and leads the partitions that it has. Raises KafkaError.
 
         A free port may be taken until Kafka listens on it, by a connection of another test: then it is started again.
         """
@@ -219,7 +222,25 @@ class Kafka:
                 broker.kill()
                 raise KafkaError(f"Kafka {self.version} was not ready in {START_TIMEOUT_S} s\n{_tail(broker.log)}")
             time.sleep(_POLL_INTERVAL_S)  # polling another process with a deadline
+        self._wait_until_it_leads(broker)
         return broker
+
+    def _wait_until_it_leads(self, broker: Broker) -> None:
+        """Wait until it leads its partitions, which it begins as it becomes ready, and ends after that.
+
+        A request before that gets NOT_LEADER_OR_FOLLOWER, which not every client of a test tries again. A partition
+        that stays without a leader, for example on a broken disk, is waited for in vain; the test then goes on.
+        """
+        held = {
+            each.name
+            for log_dir in self.log_dirs
+            if log_dir.is_dir()
+            for each in log_dir.iterdir()
+            if each.is_dir() and _PARTITION.fullmatch(each.name)
+        }
+        deadline = time.monotonic() + LEADING_TIMEOUT_S
+        while not held <= set(_LEADS.findall(broker.log)) and time.monotonic() < deadline:
+            time.sleep(_POLL_INTERVAL_S)  # polling another process with a deadline
 
     @contextmanager
     def running(self) -> Iterator[Broker]:
