@@ -297,10 +297,18 @@ class Admin:
         return await explain_group(self._cluster, self.config, group)
 
     async def group_offsets(
-        self, group: str, partitions: Iterable[TopicPartition] | None = None
+        self,
+        group: str,
+        partitions: Iterable[TopicPartition] | None = None,
+        *,
+        require_stable: bool = False,
     ) -> dict[TopicPartition, CommittedOffset]:
-        """A group's committed offsets of these partitions (None: all); {} for an unknown group."""
-        return await fetch_offsets(self._cluster, self.config, group, partitions)
+        """A group's committed offsets of these partitions (None: all); {} for an unknown group.
+
+        The offsets of a transaction can be seen a moment after its commit was answered: once its markers are written.
+        With `require_stable`, the call waits for them, and for the end of open transactions with offsets of the group.
+        """
+        return await fetch_offsets(self._cluster, self.config, group, partitions, require_stable=require_stable)
 
     async def set_group_offsets(self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
         """Commit offsets for a group. Raises RefusedError if it has members, or a topic is unknown."""

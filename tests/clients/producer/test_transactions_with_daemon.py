@@ -319,9 +319,13 @@ async def test_a_consumer_fetches_no_offset_that_an_open_transaction_may_change(
                 await other.assign([partition])
             assert (found.value.code, found.value.retriable) == (ErrorCode.UNSTABLE_OFFSET_COMMIT, True)
         waiting = asyncio.create_task(consumer.assign([partition]))
+        watching = asyncio.create_task(admin.group_offsets("unstable", require_stable=True))
+        await asyncio.wait([waiting, watching], timeout=0.2)
+        assert not watching.done()
         await producer.commit_transaction()
         await waiting
         assert await consumer.position(partition) == 3
+        assert (await watching)[partition].offset == 3
 
 
 async def test_a_consumer_that_its_group_has_replaced_cannot_commit_in_a_transaction(daemon: Daemon) -> None:

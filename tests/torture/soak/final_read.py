@@ -23,7 +23,7 @@ async def read_final(stage: Stage) -> Final:
         await _read(stage, found)
         async with Admin(AdminConfig(bootstrap=stage.bootstrap)) as admin:
             for group in {each.group for each in stage.history.commits}:
-                for place, committed in (await admin.group_offsets(group)).items():
+                for place, committed in (await admin.group_offsets(group, require_stable=True)).items():
                     found.offsets[group, (place.topic, place.partition)] = committed.offset
             places = [TopicPartition(*place) for place in found.records]
             # After the read: what was deleted during it is not missing.

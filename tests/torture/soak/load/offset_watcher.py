@@ -34,7 +34,8 @@ class OffsetWatcher:
         stage = self._stage
         places = [(topic, number) for topic in (stage.plain, stage.ledger) for number in range(PARTITIONS)]
         began = stage.history.tick()
-        found = await admin.group_offsets(group)
+        # A commit is answered before its markers are written where a log directory is full or hangs, as in Kafka.
+        found = await admin.group_offsets(group, require_stable=True)
         ended = stage.history.tick()
         for place in places:
             committed = found.get(TopicPartition(*place))
