@@ -118,6 +118,10 @@ class ShareGroups:
                 self.existing(group_id).ensure_empty()  # a member may have joined meanwhile
             except BrokerError as error:
                 answer.resolve(error)
+            except Exception:
+                # The task's own exception would be nobody's, and the client would wait for its answer in vain.
+                logger.exception("share group %s is not deleted", printable(group_id))
+                answer.resolve(BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, "an error inside the broker"))
             else:
                 self._committed.remove_group(group_id).then(answer.resolve)
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from barnabas.broker.handlers.authorization import denied_names, ensure_allowed
+from barnabas.broker.handlers.authorization import ensure_allowed
 from barnabas.broker.handlers.repetitions import DESCRIBED_MAX, repeated, repetition_error
 from barnabas.broker.handlers.turns import Turns, denied_in_turns, in_turns
 from barnabas.protocol.errors import BrokerError, ErrorCode
@@ -33,7 +33,7 @@ from barnabas.protocol.messages.security.resources import Operation, ResourceTyp
 from barnabas.protocol.uuids import ZERO_UUID
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Coroutine, Mapping
+    from collections.abc import Collection, Coroutine, Mapping, Sequence
 
     from barnabas.broker.groups.log.group_log import GroupLog
     from barnabas.broker.groups.offsets.committed import PartitionKey
@@ -109,9 +109,14 @@ class OffsetFetchHandler:
         unstable = self._offsets.pending.of(group_id) if request.require_stable else ()
         offsets = _FetchedOffsets(self._offsets.committed.of(group_id), unstable)
         if group.topics is None:
-            names = [name for name, _ in offsets.committed]
-            denied = denied_names(session, Operation.DESCRIBE, ResourceType.TOPIC, names, ApiKey.OFFSET_FETCH)
-            return OffsetFetchGroupResult(group_id, self._all(offsets, denied, by_id=request.by_id))
+            places = list(offsets.committed)  # of this moment: offsets may be committed between turns
+            names = [name for name, _ in places]
+            denied = await denied_in_turns(
+                turns, session, Operation.DESCRIBE, ResourceType.TOPIC, names, ApiKey.OFFSET_FETCH
+            )
+            return OffsetFetchGroupResult(
+                group_id, await self._all(turns, places, offsets, denied, by_id=request.by_id)
+            )
         image = self._store.image  # one for the decisions and the answers: topics may be created between turns
         denied = frozenset()
         if session.access is not None:
@@ -127,9 +132,19 @@ class OffsetFetchHandler:
                 await turns.next()
         return OffsetFetchGroupResult(group_id, topics)
 
-    def _all(self, offsets: _FetchedOffsets, denied: frozenset[str], *, by_id: bool) -> list[OffsetFetchTopicResult]:
+    async def _all(
+        self,
+        turns: Turns,
+        places: Sequence[PartitionKey],
+        offsets: _FetchedOffsets,
+        denied: frozenset[str],
+        *,
+        by_id: bool,
+    ) -> list[OffsetFetchTopicResult]:
         topics: dict[str, list[OffsetFetchPartitionResult]] = {}
-        for name, number in offsets.committed:
+        for name, number in places:
+            if turns.is_over:
+                await turns.next()
             if name in denied:
                 continue
             topics.setdefault(name, []).append(self._partition(name, number, offsets, None))

@@ -372,6 +372,25 @@ ShareGroup.postponed_ms = property(ending)
         assert daemon.log.count("could not be initialized, trying again in") == 3
 
 
+def test_the_deletion_of_a_group_is_answered_if_it_meets_a_bug(tmp_path: Path) -> None:
+    fault = """
+from barnabas.broker.groups.share.offsets import ShareGroupOffsets
+
+async def broken(self, group_id):
+    raise ZeroDivisionError("broken on purpose")
+
+ShareGroupOffsets.delete_states = broken
+"""
+    with start_daemon(tmp_path, environ=with_fault(tmp_path, fault)) as daemon:
+        with KafkaWire(daemon.host, daemon.port) as kafka:
+            create(kafka, "t")
+            joined(kafka, "g", "m", "t")
+            assert heartbeat(kafka, "g", "m", -1).error_code == ErrorCode.NONE
+            assert delete_group(kafka, "g") == ErrorCode.UNKNOWN_SERVER_ERROR
+            assert describe(kafka, "g").group_state == "Empty"
+        assert "broken on purpose" in daemon.log
+
+
 @pytest.mark.parametrize("begins_again", [False, True], ids=["before the next one", "after the next one began"])
 def test_states_that_were_deleted_before_their_initialization_is_recorded_are_initialized_again(
     tmp_path: Path, *, begins_again: bool

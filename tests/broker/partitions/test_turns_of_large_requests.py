@@ -24,6 +24,7 @@ from barnabas.broker.handlers.groups.groups import DeleteGroupsHandler, ListGrou
 from barnabas.broker.handlers.groups.offset_commit import OffsetCommitHandler
 from barnabas.broker.handlers.groups.offset_fetch import OffsetFetchHandler
 from barnabas.broker.handlers.security.acls import DescribeAclsHandler
+from barnabas.broker.handlers.share import group_state
 from barnabas.broker.handlers.topics.describe_topic_partitions import DescribeTopicPartitionsHandler
 from barnabas.broker.handlers.topics.elect_leaders import ElectLeadersHandler
 from barnabas.broker.handlers.topics.metadata import MetadataHandler
@@ -31,6 +32,7 @@ from barnabas.broker.handlers.transactions.add_partitions_to_txn import AddParti
 from barnabas.broker.handlers.transactions.describe_transactions import DescribeTransactionsHandler
 from barnabas.broker.handlers.transactions.list_transactions import ListTransactionsHandler
 from barnabas.broker.handlers.transactions.txn_offset_commit import TxnOffsetCommitHandler
+from barnabas.broker.handlers.transactions.write_txn_markers import WriteTxnMarkersHandler
 from barnabas.broker.handlers.turns import Turns, in_turns
 from barnabas.broker.metadata.image import MetadataImage
 from barnabas.broker.network.deferred import Deferred
@@ -67,9 +69,10 @@ from barnabas.protocol.messages.groups.offset_commit import (
     OffsetCommitResponse,
     OffsetCommitTopic,
 )
-from barnabas.protocol.messages.groups.offset_fetch import OffsetFetchGroup, OffsetFetchRequest
+from barnabas.protocol.messages.groups.offset_fetch import OffsetFetchGroup, OffsetFetchRequest, OffsetFetchTopic
 from barnabas.protocol.messages.security.acls import Acl, AclFilter, DescribeAclsRequest
 from barnabas.protocol.messages.security.resources import Operation, PatternType, Permission, ResourceType
+from barnabas.protocol.messages.share.group_state import DeletedPartition, GroupStateRequest, StateTopic
 from barnabas.protocol.messages.topics.describe_topic_partitions import DescribeTopicPartitionsRequest
 from barnabas.protocol.messages.topics.elect_leaders import PREFERRED, ElectLeadersRequest, ElectLeadersTopic
 from barnabas.protocol.messages.topics.metadata import MetadataRequest
@@ -81,6 +84,8 @@ from barnabas.protocol.messages.transactions.add_partitions_to_txn import (
 from barnabas.protocol.messages.transactions.describe_transactions import DescribeTransactionsRequest
 from barnabas.protocol.messages.transactions.list_transactions import ListTransactionsRequest
 from barnabas.protocol.messages.transactions.txn_offset_commit import TxnOffsetCommitRequest
+from barnabas.protocol.messages.transactions.write_txn_markers import TxnMarker, WriteTxnMarkersRequest
+from barnabas.protocol.uuids import ZERO_UUID
 
 READ, ALLOW = Operation.READ, Permission.ALLOW
 NAMES = [f"name-{number}" for number in range(50)]
@@ -168,6 +173,23 @@ def ask_offset_fetch() -> Any:
     return handler(SESSION, OffsetFetchRequest(groups))
 
 
+def ask_offset_fetch_of(committed: Any, topics: list[OffsetFetchTopic] | None) -> Any:
+    log: Any = SimpleNamespace(ensure_loaded=lambda group_id: None)
+    offsets: Any = SimpleNamespace(committed=SimpleNamespace(of=lambda group_id: committed))
+    registry: Any = SimpleNamespace(get=lambda group_id: None)
+    handler = OffsetFetchHandler(offsets, registry, log, STORE, PROBE)
+    return handler(SESSION, OffsetFetchRequest([OffsetFetchGroup("group-0", topics)]))
+
+
+def ask_offset_fetch_of_one_topic() -> Any:
+    return ask_offset_fetch_of({}, [OffsetFetchTopic("name-0", range(len(NAMES)))])
+
+
+def ask_offset_fetch_of_all() -> Any:
+    value = SimpleNamespace(offset=7, leader_epoch=0, metadata="", topic_id=ZERO_UUID)
+    return ask_offset_fetch_of({("name-0", number): value for number in range(len(NAMES))}, None)
+
+
 def ask_describe_transactions() -> Any:
     log: Any = SimpleNamespace(coordinator_log=SimpleNamespace(ensure_loaded=lambda _: None), states={})
     return DescribeTransactionsHandler(log, PROBE)(SESSION, DescribeTransactionsRequest(NAMES))
@@ -230,10 +252,30 @@ def ask_elect_leaders() -> Any:
     return ElectLeadersHandler(STORE, PARTITIONS, PROBE)(open_session, ElectLeadersRequest(PREFERRED, topics))
 
 
+def ask_elect_leaders_of_one_topic() -> Any:
+    topics = [ElectLeadersTopic("name-0", range(len(NAMES)))]
+    open_session: Any = SimpleNamespace(access=None)
+    return ElectLeadersHandler(STORE, PARTITIONS, PROBE)(open_session, ElectLeadersRequest(PREFERRED, topics))
+
+
+def ask_write_txn_markers_of_one_topic() -> Any:
+    def append(partition: object, end: object) -> None:
+        raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "no topic")
+
+    markers: Any = SimpleNamespace(append=append)
+    open_session: Any = SimpleNamespace(access=None)
+    marker = TxnMarker(1, 0, True, [TxnTopic("name-0", range(len(NAMES)))], 0)  # type: ignore[arg-type]
+    return WriteTxnMarkersHandler(markers, PROBE)(open_session, WriteTxnMarkersRequest([marker]))
+
+
 @pytest.mark.parametrize(
     "ask",
     [
         ask_offset_fetch,
+        ask_offset_fetch_of_one_topic,
+        ask_offset_fetch_of_all,
+        ask_elect_leaders_of_one_topic,
+        ask_write_txn_markers_of_one_topic,
         ask_describe_transactions,
         ask_elect_leaders,
         ask_metadata,
@@ -278,6 +320,39 @@ def test_the_permissions_of_a_change_of_many_configs_are_checked_in_turns(monkey
         results.append(asyncio.run(turns_of(IncrementalAlterConfigsHandler(changes, 1, PROBE)(SESSION, request))))
     (whole, few), (answer, many) = results
     assert answer == whole
+    assert (few < len(NAMES), many >= 2 * len(NAMES)) == (True, True)
+
+
+def test_states_of_many_share_partitions_are_asked_for_in_turns_and_in_portions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Coordinator:
+        waiting = most_waiting = 0
+
+        def forget(self, key: object) -> Deferred[None]:
+            self.waiting += 1
+            self.most_waiting = max(self.most_waiting, self.waiting)
+            answer: Deferred[None] = Deferred()
+            answer.resolve(None)
+            return answer
+
+        async def awaited(self, answer: Deferred[None]) -> None:
+            self.waiting -= 1
+            return answer.value
+
+    monkeypatch.setattr(group_state, "_AT_ONCE", 20)
+    open_session: Any = SimpleNamespace(access=None)
+    request = GroupStateRequest("g", [StateTopic(bytes(16), [DeletedPartition(each) for each in range(len(NAMES))])])
+    results = []
+    for seconds in (1_000.0, 0.0):
+        monkeypatch.setattr(turns_module, "TURN_SECONDS", seconds)
+        coordinator: Any = Coordinator()
+        handler = group_state.delete_handler(coordinator, PROBE)
+        results.append(asyncio.run(turns_of(handler(open_session, request))))
+        assert coordinator.most_waiting == 20
+    (whole, few), (answer, many) = results
+    assert answer == whole
+    assert [each.partition for each in answer.topics[0].partitions] == list(range(len(NAMES)))
     assert (few < len(NAMES), many >= 2 * len(NAMES)) == (True, True)
 
 
