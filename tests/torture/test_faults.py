@@ -6,11 +6,16 @@ A failure names its fault, which `python -m tests.torture --fault NAME` repeats.
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from barnabas.broker.storage.kernels.kernel import append_commit
+from tests.support.daemon import REPOSITORY
+from tests.support.faults.failing_writes import FailingWrites
 from tests.torture.crash_states.explorer import scratch_directory
 from tests.torture.faulty_calls.injection import KINDS, parse_fault
 from tests.torture.faulty_calls.mutations import CALL_MUTATIONS
@@ -42,6 +47,18 @@ def test_a_fault_takes_its_directory_offline_at_most_and_loses_nothing(fault: st
 
 def test_a_disk_that_hangs_delays_only_what_waits_for_it(scratch: Path) -> None:
     assert not run_with_hanging_disk("two", scratch)
+
+
+def test_writes_of_the_compiled_append_may_go_wrong(tmp_path: Path) -> None:
+    if append_commit is None:
+        pytest.skip("the compiled kernels are not built, or not used")
+    environ = {**FailingWrites(tmp_path).environ, "PYTHONPATH": str(REPOSITORY)}
+    command = [sys.executable, "-m", "tests.torture.faulty_calls.compiled_appends", str(tmp_path)]
+
+    found = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=300, check=False)
+
+    assert found.returncode == 0, found.stdout + found.stderr[-2000:]
+    assert int(found.stdout.split()[0]) > 100, found.stdout
 
 
 @pytest.mark.parametrize("name", CALL_MUTATIONS)

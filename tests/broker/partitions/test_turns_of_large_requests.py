@@ -253,7 +253,7 @@ def ask_elect_leaders() -> Any:
 
 
 def ask_elect_leaders_of_one_topic() -> Any:
-    topics = [ElectLeadersTopic("name-0", range(len(NAMES)))]
+    topics = [ElectLeadersTopic("name-0", list(range(len(NAMES))))]
     open_session: Any = SimpleNamespace(access=None)
     return ElectLeadersHandler(STORE, PARTITIONS, PROBE)(open_session, ElectLeadersRequest(PREFERRED, topics))
 
@@ -264,7 +264,7 @@ def ask_write_txn_markers_of_one_topic() -> Any:
 
     markers: Any = SimpleNamespace(append=append)
     open_session: Any = SimpleNamespace(access=None)
-    marker = TxnMarker(1, 0, True, [TxnTopic("name-0", range(len(NAMES)))], 0)  # type: ignore[arg-type]
+    marker = TxnMarker(1, 0, True, [TxnTopic("name-0", list(range(len(NAMES))))], 0)
     return WriteTxnMarkersHandler(markers, PROBE)(open_session, WriteTxnMarkersRequest([marker]))
 
 
