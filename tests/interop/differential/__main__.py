@@ -2,6 +2,7 @@
 
     --seeds 1-200        the seeds, or one seed to replay it
     --seconds 600        stop after this time
+    --with sessions codecs   draw fetch sessions, too; topics that recompress what they get (default: neither)
     --restarts 2         restart both brokers so often within each script, stopped or killed (default 0)
     --steps 120          steps of a script
     --now 1700000000000  the time of the run in ms, about which timestamps are drawn (default: now)
@@ -22,7 +23,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from tests.interop.differential.drawing import ScriptDrawer
+from tests.interop.differential import steps
+from tests.interop.differential.drawing import EXTRAS, ScriptDrawer
 from tests.interop.differential.running import running_pair
 from tests.interop.differential.shrinking import shrunk
 
@@ -34,6 +36,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.interop.differential")
     parser.add_argument("--seeds", default="1-50")
     parser.add_argument("--seconds", type=float, default=1e9)
+    parser.add_argument("--with", dest="extras", nargs="*", choices=EXTRAS, default=())
     parser.add_argument("--restarts", type=int, default=0)
     parser.add_argument("--steps", type=int, default=120)
     parser.add_argument("--now", type=int, default=int(time.time()) * 1000)
@@ -53,10 +56,12 @@ def main() -> int:
             running_pair(Path(scratch), options.kernel) as pair,
         ):
             for seed in part:
-                script = ScriptDrawer(seed, options.now, count=options.steps, restarts=options.restarts).script()
+                script = ScriptDrawer(
+                    seed, options.now, count=options.steps, restarts=options.restarts, extras=options.extras
+                ).script()
                 found = pair.run(script)
                 done += 1
-                kinds.update(type(step).__name__ for step in script.steps)
+                kinds.update(map(steps.kind, script.steps))
                 if found is not None:
                     failures += 1
                     print(found if options.no_shrink else shrunk(found, pair), f"--now {options.now}", flush=True)
@@ -69,8 +74,8 @@ def main() -> int:
                 if lines:
                     failures += 1
                     print(f"seeds {part[0]}-{part[-1]}, after the stop:", *lines, sep="\n", flush=True)
-    steps = ", ".join(f"{name} {count}" for name, count in sorted(kinds.items()))
-    print(f"{done} seeds, {failures} with differences; steps: {steps}")
+    counts = ", ".join(f"{name} {count}" for name, count in sorted(kinds.items()))
+    print(f"{done} seeds, {failures} with differences; steps: {counts}")
     return 1 if failures else 0
 
 

@@ -29,11 +29,12 @@ from tests.support.kafka.two_brokers import first_difference
 
 CLOSED = "the connection was closed"
 NO_MESSAGE, A_MESSAGE = "no message", "a message"
+NO_SESSION = "no session"
 SILENCE = "no answer came in time"
 UNANSWERED = "no answer was due, and the connection is open"
 
-_LEFT_OUT = ("throttle_time", "node_endpoints", "session_id")
-"""Waits are each broker's; addresses and session ids are each broker's own."""
+_LEFT_OUT = ("throttle_time", "node_endpoints")
+"""Waits are each broker's; addresses are each broker's own."""
 _MESSAGES = ("error_message", "batch_index_error_message")
 """Wording may differ. Barnabas also explains errors that Kafka leaves without a message."""
 _REFUSALS = (
@@ -77,7 +78,7 @@ class Masks:
             # Kafka answers once for a partition that a request names twice, Barnabas at each place.
             return found if self.in_order else [each for each, _ in groupby(sorted(found, key=repr))]
         if isinstance(value, UUID):
-            known = {topic_id: name for name, topic_id in self.names.topic_ids.items()}
+            known = {topic_id: name for name, topic_id in self.names.topic_ids.items()} | self.names.old_ids
             return known.get(value, str(value))
         if isinstance(value, datetime):
             return "a time"
@@ -92,6 +93,9 @@ class Masks:
             return self.plain(value or ())  # Kafka answers null where a first batch is too large to be sent
         if name == "producer_id":
             return self.ids.get(value, value)
+        if name == "session_id":
+            known = {session_id: each for each, (session_id, _) in self.names.sessions.items()}
+            return known.get(value, NO_SESSION if value == 0 else "a session that the script does not name")
         if name in _EPOCHS and self.without_epochs:
             return "an epoch"
         if name in _TIMES and self.has_own_clock and value >= 0:

@@ -161,12 +161,12 @@ class Side:
             case steps.EndTransaction():
                 return self._end_transaction(step)
             case _:
-                return self._ask(build(step, self.names))
+                return self._ask(step)
 
     def end(self, *, kill: bool) -> None:
         """End the broker."""
-        self._wire.socket.close()
-        self._admin.socket.close()
+        for wire in (*self._wires, self._admin):
+            wire.socket.close()
         self.process.end(kill=kill)
 
     def start_again(self) -> None:
@@ -183,21 +183,25 @@ class Side:
         self.fence()
 
     def _connect(self) -> None:
-        self._connect_wire()
+        self._wires = [self._connected() for _ in range(steps.CONNECTIONS)]
         self._admin = KafkaWire(*self._address)
 
-    def _connect_wire(self) -> None:
-        self._wire = KafkaWire(*self._address)
-        self._wire.socket.settimeout(ANSWER_S)
+    def _connected(self) -> KafkaWire:
+        wire = KafkaWire(*self._address)
+        wire.socket.settimeout(ANSWER_S)
+        return wire
 
-    def _ask(self, request: Request) -> Any:
-        answer = self._call(request)
+    def _ask(self, step: Any) -> Any:
+        request = build(step, self.names)
+        answer = self._call(request, step.connection)
+        if isinstance(step, steps.Fetch) and step.session is not None and getattr(answer, "error_code", 1) == 0:
+            self.names.answered(step.session, answer.session_id)
         self.masks.in_order = request.api == "fetch"
         return answer if isinstance(answer, str) else self.masks.plain(answer)
 
-    def _call(self, request: Request) -> Any:
+    def _call(self, request: Request, connection: int) -> Any:
         """Return the entity of the answer, or what happened instead."""
-        wire = self._wire
+        wire = self._wires[connection]
         try:
             wire.send(request.entity)
             if request.is_answered:
@@ -205,20 +209,19 @@ class Side:
             wire.topic_id(_FENCE)  # a request after it, which is not answered on a closed connection
         except (ConnectionError, TimeoutError) as error:
             wire.socket.close()
-            self._connect_wire()
+            self._wires[connection] = self._connected()
             return SILENCE if isinstance(error, TimeoutError) else CLOSED
         return UNANSWERED
 
     def _init_producer(self, step: steps.InitProducer) -> Any:
-        request = build(step, self.names)
-        answer = self._once(request, (*_LOADING, _CONCURRENT_TRANSACTIONS))
+        answer = self._once(step, (*_LOADING, _CONCURRENT_TRANSACTIONS))
         if not isinstance(answer, str) and answer.error_code == 0:
             self.names.producers[step.producer] = answer.producer_id, answer.producer_epoch
             self.masks.ids.setdefault(answer.producer_id, 1_000_000 + len(self.masks.ids))
         return answer if isinstance(answer, str) else self.masks.plain(answer)
 
     def _end_transaction(self, step: steps.EndTransaction) -> Any:
-        answer = self._once(build(step, self.names), (*_LOADING, _CONCURRENT_TRANSACTIONS))
+        answer = self._once(step, (*_LOADING, _CONCURRENT_TRANSACTIONS))
         transactional_id = self.names.transactional_id(step.transactional_id)
         if isinstance(answer, str) or transactional_id is None:
             return answer
@@ -228,10 +231,11 @@ class Side:
                 self.names.producers[step.producer] = answer.producer_id, answer.producer_epoch
         return self.masks.plain(answer)
 
-    def _once(self, request: Request, not_yet: tuple[int, ...]) -> Any:
+    def _once(self, step: Any, not_yet: tuple[int, ...]) -> Any:
         """Ask until the answer is none of these errors, which last a moment in one of the brokers."""
         deadline = time.monotonic() + WAIT_S
-        while not isinstance(answer := self._call(request), str) and answer.error_code in not_yet:
+        request = build(step, self.names)
+        while not isinstance(answer := self._call(request, step.connection), str) and answer.error_code in not_yet:
             assert time.monotonic() < deadline, answer
             time.sleep(_POLL_S)  # polling another process with a deadline
         return answer
@@ -249,7 +253,7 @@ class Side:
         (deleted,) = self._admin.receive("delete_topics", 5).responses
         self._await(lambda: self._error_of(topic, 0) == _UNKNOWN_TOPIC, f"the end of {topic}")
         self.fence()
-        self.names.topic_ids.pop(step.topic, None)
+        self.names.forget(step.topic)
         self.create_topics({step.topic: (step.partitions, step.configs)})
         return int(deleted.error_code)
 

@@ -19,6 +19,12 @@ CHANGED: Mapping[str, list[str]] = {
     "retention.ms": ["-1"],
 }
 """Configs that change within a script, with their values."""
+CODECS = ["producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"]
+CHANGED_WITH_CODECS: Mapping[str, list[str]] = {
+    "compression.type": CODECS,
+    "message.timestamp.before.max.ms": ["3600000", "9223372036854775807"],
+}
+"""The same where topics recompress what they get."""
 _OPTIONAL: Mapping[str, list[str]] = {
     "cleanup.policy": ["compact", "compact,delete"],
     _APPEND_TIME: ["LogAppendTime"],
@@ -31,8 +37,12 @@ _OPTIONAL: Mapping[str, list[str]] = {
 }
 
 
-def draw(chance: random.Random, *, has_own_clock: bool, restarts: bool) -> dict[str, str]:
-    """Draw the configs of one topic. `has_own_clock`: it may stamp its records, and then does not roll by time."""
+def draw(chance: random.Random, *, has_own_clock: bool, restarts: bool, codecs: bool) -> dict[str, str]:
+    """Draw the configs of one topic.
+
+    `has_own_clock`: it may stamp its records, and then does not roll by time. `codecs`: it recompresses what it gets,
+    and nothing depends on the size of that.
+    """
     drawn = {
         "internal.segment.bytes": chance.choice(["2000", "4096", "16384", _UNROLLED, _UNROLLED]),
         "index.interval.bytes": chance.choice(["0", "1", "100", "300", "4096"]),
@@ -44,6 +54,13 @@ def draw(chance: random.Random, *, has_own_clock: bool, restarts: bool) -> dict[
             drawn[name] = chance.choice(values)
     if restarts:
         drawn.pop("segment.index.bytes", None)  # Kafka does not start if a recovered segment has too many entries
+    if codecs:
+        drawn.pop("max.message.bytes", None)
+        drawn |= {
+            "compression.type": chance.choice(CODECS),
+            "internal.segment.bytes": _UNROLLED,
+            "index.interval.bytes": chance.choice(["0", "1"]),
+        }
     drawn.pop("segment.ms" if has_own_clock else _APPEND_TIME, None)
     return drawn
 

@@ -15,7 +15,10 @@ from tests.support.kafka.kafka_wire import message_type, schema
 _TIMEOUT = timedelta(seconds=30)
 UNKNOWN_ID = UUID(int=0x0BADCAFE)
 PRODUCE_IDS_FROM = FETCH_IDS_FROM = 13
+SESSIONS_FROM = 7
 REPLICA_OF_CONSUMERS = -1
+_NO_SESSION = 0, -1
+_MAX_INT32 = 2**31 - 1
 
 
 @dataclass
@@ -24,7 +27,11 @@ class Names:
 
     prefix: str
     topic_ids: dict[str, UUID] = field(default_factory=dict)
+    old_ids: dict[UUID, str] = field(default_factory=dict)
+    """Ids of deleted topics, which sessions still name."""
     producers: dict[str, tuple[int, int]] = field(default_factory=dict)
+    sessions: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Id and next epoch by the script's name of a fetch session."""
 
     def topic(self, name: str) -> str:
         """Return the name of a topic of the script."""
@@ -42,6 +49,23 @@ class Names:
         """Return id and epoch of a producer; those of nobody if there is none."""
         producer_id, epoch = self.producers.get(name) or missing_producer(name)
         return producer_id, max(-1, epoch + epoch_shift)
+
+    def forget(self, name: str) -> None:
+        """Follow the deletion of a topic."""
+        if name in self.topic_ids:
+            self.old_ids[self.topic_ids.pop(name)] = f"{name}, deleted {len(self.old_ids)}"
+
+    def session(self, used: steps.InSession) -> tuple[int, int]:
+        """Return id and epoch that a Fetch sends."""
+        session_id, epoch = self.sessions.get(used.name, (0, 1))
+        sent = epoch + used.epoch_shift if used.epoch is None else used.epoch
+        return (session_id + used.id_shift) & _MAX_INT32, sent
+
+    def answered(self, used: steps.InSession, session_id: int) -> None:
+        """Follow the answer to a Fetch of a session that was not refused."""
+        sent = self.session(used)[1]
+        if session_id and sent >= 0:
+            self.sessions[used.name] = session_id, sent + 1
 
 
 @dataclass(frozen=True)
@@ -116,6 +140,8 @@ def _fetch(step: steps.Fetch, names: Names) -> Request:
         )
         for topic, parts in step.topics
     )
+    session_id, epoch = _NO_SESSION if step.session is None else names.session(step.session)
+    forgotten = () if step.session is None or step.version < SESSIONS_FROM else step.session.forgotten
     return _whole(
         "fetch",
         step.version,
@@ -125,7 +151,12 @@ def _fetch(step: steps.Fetch, names: Names) -> Request:
         max_bytes=step.max_bytes,
         isolation_level=step.isolation,
         topics=topics,
-        forgotten_topics_data=(),
+        session_id=session_id,
+        session_epoch=epoch,
+        forgotten_topics_data=tuple(
+            _made(kio.ForgottenTopic, topic=names.topic(topic), topic_id=names.topic_id(topic), partitions=numbers)
+            for topic, numbers in forgotten
+        ),
         rack_id="",
     )
 

@@ -15,8 +15,19 @@ LOOSE_TOPIC = "loose"
 """A topic for batches of which Kafka stores some that Barnabas refuses: only errors are compared."""
 
 
+CONNECTIONS = 3
+"""Connections of a script to each broker."""
+
+
 @dataclass(frozen=True)
-class Produce:
+class _Sent:
+    """What is sent over one of the connections; the next step comes after the answer."""
+
+    connection: int = field(default=0, kw_only=True)
+
+
+@dataclass(frozen=True)
+class Produce(_Sent):
     """One Produce request; records are null, or batches one after the other."""
 
     version: int
@@ -37,8 +48,20 @@ class FetchPart:
 
 
 @dataclass(frozen=True)
-class Fetch:
-    """One Fetch request without a session."""
+class InSession:
+    """What a Fetch says of its session. Id and next epoch are those that the broker gave the session of this name."""
+
+    name: str
+    epoch: int | None = None
+    """0 opens a session and -1 closes it; None: the next one."""
+    epoch_shift: int = 0
+    id_shift: int = 0
+    forgotten: tuple[tuple[str, tuple[int, ...]], ...] = ()
+
+
+@dataclass(frozen=True)
+class Fetch(_Sent):
+    """One Fetch request."""
 
     version: int
     topics: tuple[tuple[str, tuple[FetchPart, ...]], ...]
@@ -46,10 +69,11 @@ class Fetch:
     min_bytes: int
     max_wait_ms: int
     isolation: int
+    session: InSession | None = None
 
 
 @dataclass(frozen=True)
-class ListOffsets:
+class ListOffsets(_Sent):
     """One ListOffsets request: partition, timestamp and leader epoch by topic."""
 
     version: int
@@ -58,7 +82,7 @@ class ListOffsets:
 
 
 @dataclass(frozen=True)
-class DeleteRecords:
+class DeleteRecords(_Sent):
     """One DeleteRecords request: partition and offset by topic."""
 
     version: int
@@ -66,7 +90,7 @@ class DeleteRecords:
 
 
 @dataclass(frozen=True)
-class EpochEnds:
+class EpochEnds(_Sent):
     """One OffsetForLeaderEpoch request: partition, current epoch and asked epoch by topic."""
 
     version: int
@@ -74,7 +98,7 @@ class EpochEnds:
 
 
 @dataclass(frozen=True)
-class InitProducer:
+class InitProducer(_Sent):
     """Gets a producer id for the name `producer`, of which the script uses id and epoch from then on."""
 
     version: int
@@ -86,7 +110,7 @@ class InitProducer:
 
 
 @dataclass(frozen=True)
-class AddPartitions:
+class AddPartitions(_Sent):
     """Adds partitions to the transaction of a producer (AddPartitionsToTxn up to version 3)."""
 
     version: int
@@ -97,7 +121,7 @@ class AddPartitions:
 
 
 @dataclass(frozen=True)
-class EndTransaction:
+class EndTransaction(_Sent):
     """Ends the transaction of a producer; waits until its markers are written."""
 
     version: int
@@ -108,7 +132,7 @@ class EndTransaction:
 
 
 @dataclass(frozen=True)
-class DescribeProducers:
+class DescribeProducers(_Sent):
     """Describes the producers of one topic's partitions."""
 
     topic: str
@@ -116,7 +140,7 @@ class DescribeProducers:
 
 
 @dataclass(frozen=True)
-class SetConfig:
+class SetConfig(_Sent):
     """Sets a config of a topic, and waits until it has taken effect."""
 
     topic: str
@@ -125,7 +149,7 @@ class SetConfig:
 
 
 @dataclass(frozen=True)
-class Recreate:
+class Recreate(_Sent):
     """Deletes a topic and creates it again."""
 
     topic: str
@@ -134,7 +158,7 @@ class Recreate:
 
 
 @dataclass(frozen=True)
-class Restart:
+class Restart(_Sent):
     """Stops both brokers, or kills them, compares their directories, and starts them again."""
 
     kill: bool
@@ -156,6 +180,12 @@ Step = (
 )
 
 
+def kind(step: Step) -> str:
+    """Return what is counted of a step."""
+    is_in_session = isinstance(step, Fetch) and step.session is not None
+    return f"{type(step).__name__}{' in a session' if is_in_session else ''}"
+
+
 @dataclass(frozen=True)
 class Script:
     """Topics, and what is done with them."""
@@ -166,6 +196,8 @@ class Script:
     steps: tuple[Step, ...]
     has_own_clock: bool
     """Whether a topic stamps its records itself."""
+    has_codecs: bool = False
+    """Whether topics recompress what they get."""
 
     def __str__(self) -> str:
         lines = [f"seed {self.seed}"]
