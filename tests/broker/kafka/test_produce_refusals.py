@@ -17,11 +17,12 @@ from tests.broker.conftest import Batch
 from tests.support.daemon import Daemon
 from tests.support.kafka.kafka_wire import KafkaWire, produce_request, schema
 from tests.support.kafka.two_brokers import delete_records
+from tests.support.kafka.wire_producer import WireProducer
 from tests.support.storage.legacy import message
 from tests.support.storage.records import build, plain, reseal
 from tests.support.wire import WireClient
 
-MAGIC, ATTRIBUTES, TIMESTAMP_TYPE = 16, 22, 0x08
+MAGIC, ATTRIBUTES, TIMESTAMP_TYPE, BASE_SEQUENCE = 16, 22, 0x08, 53
 NOW_MS = 1_700_000_000_000
 
 
@@ -58,6 +59,29 @@ def test_the_refusal_of_records_has_the_log_start_offset_and_that_of_a_frame_has
     ):
         answer = kafka.produce(9, "starts", refused)
         assert (answer.error_code, answer.log_start_offset) == (code, start)
+
+
+def test_the_refusal_of_a_transaction_s_first_sequence_has_the_log_start_offset(kafka: KafkaWire) -> None:
+    kafka.topic_id("overtaken")
+    kafka.produce(9, "overtaken", plain(5))
+    delete_records(kafka, "overtaken", 0, 3)
+    producer = WireProducer(kafka, "overtaking")
+    assert producer.init() == 0
+    later = bytearray(producer.batch(("overtaken", 0), b"a"))
+    struct.pack_into(">i", later, BASE_SEQUENCE, 1)
+    reseal(later)
+    kio = schema("produce", 12, "request")
+    data = kio.PartitionProduceData(index=0, records=bytes(later))
+    (topic,) = kafka.call(
+        "produce",
+        12,
+        transactional_id="overtaking",
+        acks=-1,
+        timeout=timedelta(seconds=30),
+        topic_data=(kio.TopicProduceData(name="overtaken", partition_data=(data,)),),
+    ).responses
+    (answer,) = topic.partition_responses
+    assert (answer.error_code, answer.log_start_offset) == (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, 3)
 
 
 def test_an_unknown_partition_is_told_before_what_else_is_wrong(kafka: KafkaWire) -> None:
