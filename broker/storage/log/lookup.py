@@ -45,22 +45,22 @@ def find_by_timestamp(view: SegmentsView, timestamp: int, starting_offset: int) 
 
 
 def find_max_timestamp(view: SegmentsView) -> FoundOffset | None:
-    """Return the first record with the log's largest timestamp. Raises CorruptRecordError, OSError."""
-    best: LogSegment | None = None
-    best_timestamp = NO_TIMESTAMP
-    for segment in view.segments:
-        timestamp = segment.largest_timestamp_so_far().timestamp
-        if timestamp > best_timestamp:
-            best, best_timestamp = segment, timestamp
-    if best is None:
-        return None
+    """Return the first record with the log's largest timestamp. Raises CorruptRecordError, OSError.
+
+    If no record of the log has a timestamp, that is the first record of the first segment.
+    """
+    found_so_far = ((segment, segment.largest_timestamp_so_far()) for segment in view.segments)
+    best, (best_timestamp, best_offset) = max(found_so_far, key=lambda each: each[1].timestamp)
     file = best.log.handle()
-    position = best.index_position(best.largest_timestamp_so_far().offset)
+    position = best.index_position(best_offset)
     for batch_position, header in iter_headers(file, position, best.size_bytes):
         if header.max_timestamp == best_timestamp:
             entry = read_entry(file, batch_position, header)
             if isinstance(entry, LegacyMessage):
-                return _first_at_or_after(read_legacy_records(entry), best_timestamp, 0)
+                has_timestamps = entry.magic > 0
+                return _first_at_or_after(read_legacy_records(entry), best_timestamp, 0) if has_timestamps else None
+            if best_timestamp == NO_TIMESTAMP:
+                return _first_at_or_after(read_records(entry), NO_TIMESTAMP, 0, entry.partition_leader_epoch)
             found = first_record_with_max_timestamp(entry)
             if found is None:
                 return None
