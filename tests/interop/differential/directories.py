@@ -15,6 +15,7 @@ from barnabas.broker.storage.files.file_names import (
 from barnabas.broker.storage.files.leader_epoch import LEADER_EPOCH_CHECKPOINT
 from barnabas.broker.storage.producers.snapshot import decode_snapshot
 from tests.interop.differential.answers import Masks
+from tests.interop.differential.decoded import index_without_positions
 from tests.interop.differential.steps import LOOSE_TOPIC
 from tests.support.kafka.two_brokers import differences, without_topic_ids
 
@@ -57,6 +58,9 @@ def _masked(path: Path, masks: Masks) -> bytes | None:
     content = path.read_bytes()
     if path.suffix == LOG_SUFFIX:
         return masks.records(content)
+    if path.suffix == OFFSET_INDEX_SUFFIX and masks.decodes:
+        log = path.with_suffix(LOG_SUFFIX).read_bytes()
+        return index_without_positions(content, log, int(path.stem))
     if path.name == LEADER_EPOCH_CHECKPOINT and masks.without_epochs:
         return None
     if path.suffix == TRANSACTION_INDEX_SUFFIX and masks.ids:

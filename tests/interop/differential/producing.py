@@ -45,7 +45,7 @@ class ProduceDrawer:
     def _records(self, name: str, number: int) -> tuple[Batch, ...]:
         chance = self._chance
         sent = self._model.sent.setdefault((name, number), [])
-        if sent and not self._model.rolls(name) and chance.random() < 0.12:
+        if sent and not self._model.rolls(name) and chance.random() < 0.12 and self._spoils:
             return (renamed(chance.choice(sent[-8:]), "again"),)
         batch = self._batch(name, number)
         if "producer" in batch.note or chance.random() < 0.1:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -53,11 +53,12 @@ class Pair:
         for side in self._sides:
             side.begin(prefix)
             side.masks.has_own_clock = script.has_own_clock
+            side.masks.decodes = script.has_codecs
             side.create_topics(script.topics)
         for number, step in enumerate(script.steps):
             lines = self._restart(prefix, step) if isinstance(step, steps.Restart) else self._step(step)
             if lines:
-                cut = steps.Script(script.seed, script.topics, script.steps[: number + 1], script.has_own_clock)
+                cut = replace(script, steps=script.steps[: number + 1])
                 return Difference(cut, f"step {number}, {step}", tuple(lines))
         lines = self._whole(script) or self._settled(prefix)
         if lines:
