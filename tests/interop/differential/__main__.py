@@ -3,6 +3,7 @@
     --seeds 1-200        the seeds, or one seed to replay it
     --seconds 600        stop after this time
     --with sessions codecs   draw fetch sessions, too; topics that recompress what they get (default: neither)
+    --with cleaner           topics are compacted, whenever the script says so
     --restarts 2         restart both brokers so often within each script, stopped or killed (default 0)
     --steps 120          steps of a script
     --now 1700000000000  the time of the run in ms, about which timestamps are drawn (default: now)
@@ -24,7 +25,7 @@ from collections import Counter
 from pathlib import Path
 
 from tests.interop.differential import steps
-from tests.interop.differential.drawing import EXTRAS, ScriptDrawer
+from tests.interop.differential.drawing import CLEANER, EXTRAS, ScriptDrawer
 from tests.interop.differential.running import running_pair
 from tests.interop.differential.shrinking import shrunk
 
@@ -53,7 +54,7 @@ def main() -> int:
         part, seeds = seeds[:SEEDS_OF_A_PAIR], seeds[SEEDS_OF_A_PAIR:]
         with (
             tempfile.TemporaryDirectory(prefix="differential.") as scratch,
-            running_pair(Path(scratch), options.kernel) as pair,
+            running_pair(Path(scratch), options.kernel, cleans=CLEANER in options.extras) as pair,
         ):
             for seed in part:
                 script = ScriptDrawer(

@@ -86,13 +86,14 @@ class BatchDrawer:
     """Draws batches; `now` is the time of the run in ms, about which timestamps are drawn.
 
     `odd_times`: some are far away. With a restart they would be those of producers that have expired, which Kafka
-    forgets and Barnabas does not while they write.
+    forgets and Barnabas does not while they write. `compresses`: some batches are compressed.
     """
 
-    def __init__(self, chance: random.Random, now: int, *, odd_times: bool) -> None:
+    def __init__(self, chance: random.Random, now: int, *, odd_times: bool, compresses: bool) -> None:
         self._chance = chance
         self._now = now
         self._odd_times = odd_times
+        self._codec_weights = [10, 1, 1, 1, 1] if compresses else [1, 0, 0, 0, 0]
         self.times: list[int] = []
         """Timestamps that were drawn, for lookups."""
 
@@ -117,7 +118,7 @@ class BatchDrawer:
         """Draw a batch that follows the format; return it with its description and its number of records."""
         chance = self._chance
         records = self.records(keyed=keyed)
-        codec = chance.choices(list(Codec), [10, 1, 1, 1, 1])[0]
+        codec = chance.choices(list(Codec), self._codec_weights)[0]
         note = f"{len(records)} records {codec.name}"
         return build(records, codec, **header), note, len(records)
 

@@ -5,34 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from datetime import timedelta
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from tests.interop.differential import steps
 from tests.interop.differential.answers import CLOSED, SILENCE, UNANSWERED, Masks
+from tests.interop.differential.directories import is_clean, is_trimmed
+from tests.interop.differential.processes import Process
 from tests.interop.differential.requests import Names, Request, build
-from tests.support.daemon import start_daemon
-from tests.support.kafka.apache_kafka import Kafka
+from tests.support.compacted_topic import clean_offset
 from tests.support.kafka.kafka_wire import KafkaWire, schema
 from tests.support.kafka.two_brokers import Topic, create_topics, set_config
 from tests.support.kafka.wire_producer import await_complete, find_coordinator
-
-VERSION = "4.3.0"
-NEVER_MS = str(10**10)
-SETTINGS = {
-    "log.retention.check.interval.ms": NEVER_MS,
-    "log.flush.offset.checkpoint.interval.ms": "1000000000",
-    "log.flush.start.offset.checkpoint.interval.ms": "1000000000",
-    "log.initial.task.delay.ms": "1000000000",
-    "producer.id.expiration.check.interval.ms": "1000000000",
-    "log.index.size.max.bytes": "65536",
-    "log.segment.delete.delay.ms": NEVER_MS,
-    "auto.create.topics.enable": "false",
-    "log.cleaner.enable": "false",
-    "transaction.state.log.num.partitions": "1",
-    "offsets.topic.num.partitions": "1",
-}
-"""Nothing happens by time alone, because the brokers' timers do not run together."""
 
 WAIT_S = 30.0
 ANSWER_S = 30.0
@@ -43,84 +26,17 @@ _UNKNOWN_TOPIC = 3
 _CONCURRENT_TRANSACTIONS = 51
 _LOADING = (14, 15, 16)
 _FENCE = "fence"
-
-
-class Process(Protocol):
-    """A broker that can be ended and started again on its directory."""
-
-    data: Path
-
-    def start(self) -> tuple[str, int]:
-        """Start it; return its address."""
-        ...
-
-    def end(self, *, kill: bool) -> None:
-        """Stop it cleanly, or kill it."""
-        ...
-
-    def log(self) -> str:
-        """The end of its log."""
-        ...
-
-
-class KafkaProcess:
-    """Apache Kafka."""
-
-    def __init__(self, directory: Path) -> None:
-        self.data = directory / "data"
-        self._kafka = Kafka(VERSION, self.data, directory)
-        self._kafka.settings |= SETTINGS
-        self._kafka.format()
-        self._broker: Any = None
-
-    def start(self) -> tuple[str, int]:
-        self._broker = self._kafka.start()
-        return "127.0.0.1", self._broker.port
-
-    def end(self, *, kill: bool) -> None:
-        broker, self._broker = self._broker, None
-        if broker is not None:
-            broker.kill() if kill else broker.stop()
-
-    def log(self) -> str:
-        return "" if self._broker is None else str(self._broker.log[-3000:])
-
-
-class BarnabasProcess:
-    """Our daemon."""
-
-    def __init__(self, directory: Path, kernel: str | None = None) -> None:
-        """`kernel`: "python" for the Python code instead of compiled kernels."""
-        self.data = directory / "data"
-        self._directory = directory
-        self._environ = None if kernel is None else {"BARNABAS_KERNEL": kernel}
-        self._daemon: Any = None
-
-    def start(self) -> tuple[str, int]:
-        if self._daemon is None:
-            settings = (f"{name}={value}" for name, value in SETTINGS.items())
-            self._daemon = start_daemon(self._directory, *settings, environ=self._environ)
-        else:
-            self._daemon.start()
-        return self._daemon.host, self._daemon.port
-
-    def end(self, *, kill: bool) -> None:
-        if self._daemon is None or not self._daemon.running:
-            return
-        if kill:
-            self._daemon.kill()
-        else:
-            assert self._daemon.stop() == 0, self._daemon.log_tail()
-
-    def log(self) -> str:
-        return "" if self._daemon is None else str(self._daemon.log_tail())
+_RATIO = "min.cleanable.dirty.ratio"
+_ALWAYS_CLEAN, _NEVER_CLEAN = "0.0", "1.0"
+"""A log is cleaned if its ratio is above the config."""
 
 
 class Side:
     """One of the two brokers, and what a running script knows of it."""
 
-    def __init__(self, process: Process) -> None:
+    def __init__(self, process: Process, *, cleans: bool) -> None:
         self.process = process
+        self._cleans = cleans
         self._fences = 0
         self._has_restarted = False
         self._counts: dict[str, int] = {}
@@ -156,6 +72,10 @@ class Side:
                 return self._recreate(step)
             case steps.SetConfig():
                 return self._set_config(step)
+            case steps.Clean():
+                return self._clean(step)
+            case steps.DeleteRecords() if self._cleans:
+                return self._delete_records(step)
             case steps.InitProducer():
                 return self._init_producer(step)
             case steps.EndTransaction():
@@ -246,6 +166,28 @@ class Side:
         self.fence()
         return None
 
+    def _clean(self, step: steps.Clean) -> dict[int, int]:
+        """Let the cleaner clean a topic once; return the offsets up to which its partitions are clean then."""
+        topic = self.names.topic(step.topic)
+        numbers = range(self._counts[topic])
+        for ratio in (_ALWAYS_CLEAN, _NEVER_CLEAN):
+            set_config(self._admin, topic, _RATIO, ratio)
+            self._await_config(topic, _RATIO, ratio)
+            self._await(lambda: all(is_clean(self.process.data, topic, n) for n in numbers), f"a clean {topic}")
+        self.fence()
+        return {number: clean_offset(self.process.data, topic, number) for number in numbers}
+
+    def _delete_records(self, step: steps.DeleteRecords) -> Any:
+        """Delete records, and wait until the cleaner has removed the segments below the new start."""
+        answer = self._ask(step)
+        for name, partitions in step.topics:
+            topic = self.names.topic(name)
+            for number, _ in partitions:
+                if self._error_of(topic, number) == 0:
+                    start = self._offset_at(topic, number, -2).offset
+                    self._await(lambda: is_trimmed(self.process.data, topic, number, start), f"the end of old {topic}")  # noqa: B023
+        return answer
+
     def _recreate(self, step: steps.Recreate) -> Any:
         topic = self.names.topic(step.topic)
         kio = schema("delete_topics", 5, "request")
@@ -283,11 +225,14 @@ class Side:
         self._await(all_led, f"the leaders of {topic}")
 
     def _error_of(self, topic: str, partition: int) -> int:
+        return int(self._offset_at(topic, partition, -1).error_code)
+
+    def _offset_at(self, topic: str, partition: int, timestamp: int) -> Any:
         kio = schema("list_offsets", 4, "request")
-        entry = kio.ListOffsetsPartition(partition_index=partition, timestamp=-1)
+        entry = kio.ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
         asked = kio.ListOffsetsTopic(name=topic, partitions=(entry,))
         answer = self._admin.call("list_offsets", 4, replica_id=-1, isolation_level=0, topics=(asked,))
-        return int(answer.topics[0].partitions[0].error_code)
+        return answer.topics[0].partitions[0]
 
     def _await(self, is_so: Callable[[], bool], what: str) -> None:
         deadline = time.monotonic() + WAIT_S

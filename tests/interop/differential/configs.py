@@ -25,6 +25,12 @@ CHANGED_WITH_CODECS: Mapping[str, list[str]] = {
     "message.timestamp.before.max.ms": ["3600000", "9223372036854775807"],
 }
 """The same where topics recompress what they get."""
+CHANGED_WITH_CLEANER: Mapping[str, list[str]] = {
+    "index.interval.bytes": ["0", "150", "4096"],
+    "delete.retention.ms": ["0", "86400000"],
+    "cleanup.policy": ["compact", "compact,delete"],
+}
+"""The same where topics are cleaned."""
 _OPTIONAL: Mapping[str, list[str]] = {
     "cleanup.policy": ["compact", "compact,delete"],
     _APPEND_TIME: ["LogAppendTime"],
@@ -37,11 +43,11 @@ _OPTIONAL: Mapping[str, list[str]] = {
 }
 
 
-def draw(chance: random.Random, *, has_own_clock: bool, restarts: bool, codecs: bool) -> dict[str, str]:
+def draw(chance: random.Random, *, has_own_clock: bool, restarts: bool, codecs: bool, cleans: bool) -> dict[str, str]:
     """Draw the configs of one topic.
 
     `has_own_clock`: it may stamp its records, and then does not roll by time. `codecs`: it recompresses what it gets,
-    and nothing depends on the size of that.
+    and nothing depends on the size of that. `cleans`: it is compacted, at the moments that a script chooses.
     """
     drawn = {
         "internal.segment.bytes": chance.choice(["2000", "4096", "16384", _UNROLLED, _UNROLLED]),
@@ -60,6 +66,12 @@ def draw(chance: random.Random, *, has_own_clock: bool, restarts: bool, codecs: 
             "compression.type": chance.choice(CODECS),
             "internal.segment.bytes": _UNROLLED,
             "index.interval.bytes": chance.choice(["0", "1"]),
+        }
+    if cleans:
+        drawn |= {
+            "cleanup.policy": chance.choice(["compact", "compact", "compact,delete"]),
+            "internal.segment.bytes": chance.choice(["1200", "2000", "4096"]),
+            "delete.retention.ms": chance.choice(["0", "86400000"]),
         }
     drawn.pop("segment.ms" if has_own_clock else _APPEND_TIME, None)
     return drawn

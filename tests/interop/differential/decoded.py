@@ -1,4 +1,4 @@
-"""Batches and index entries without what the output of a codec changes: two libraries compress the same differently."""
+"""Batches and index entries without what may differ: the output of a codec's library, and the clock of a cleaner."""
 
 from __future__ import annotations
 
@@ -11,15 +11,18 @@ from barnabas.protocol.records.layout import (
     ATTRIBUTES_POSITION,
     CODEC_MASK,
     CRC_POSITION,
+    DELETE_HORIZON_MASK,
     HEADER_SIZE,
     LOG_OVERHEAD,
 )
-from barnabas.protocol.records.reader import MAX_DECOMPRESSED_BYTES, borrow_payload
+from barnabas.protocol.records.reader import MAX_DECOMPRESSED_BYTES, borrow_payload, read_records
+from tests.support.storage.records import build
 
 _LENGTH_POSITION = 8
 _ENTRY = struct.Struct(">ii")
 _NOWHERE = -1
 _UNUSED_BITS = 12
+_BASE_TIMESTAMP = slice(27, 35)
 
 
 def decoded(data: bytes) -> bytes:
@@ -40,6 +43,29 @@ def decoded(data: bytes) -> bytes:
                 struct.pack_into(">H", plain, ATTRIBUTES_POSITION, attributes & 0xFFFF)
         found += plain
     return bytes(found)
+
+
+def without_horizons(data: bytes) -> bytes:
+    """Return batches without the delete horizons that a cleaner has stamped by its clock.
+
+    Such a batch gets the timestamp of its first record as the base of the others, and no CRC. Of one that is cut off at
+    the end, only the place is left.
+    """
+    found, end = bytearray(), 0
+    for batch in iter_batches(data):
+        end = batch.position + batch.size_bytes
+        if not batch.has_delete_horizon:
+            found += batch.bytes
+            continue
+        again = build(read_records(batch), base_offset=batch.base_offset)
+        plain = bytearray(batch.bytes[:HEADER_SIZE]) + again[HEADER_SIZE:]
+        struct.pack_into(">i", plain, _LENGTH_POSITION, len(plain) - LOG_OVERHEAD)
+        struct.pack_into(">I", plain, CRC_POSITION, 0)
+        plain[_BASE_TIMESTAMP] = again[_BASE_TIMESTAMP]
+        found += plain
+    rest = data[end:]
+    has_horizon = len(rest) > ATTRIBUTES_POSITION + 1 and rest[ATTRIBUTES_POSITION + 1] & DELETE_HORIZON_MASK
+    return bytes(found) + (rest[:CRC_POSITION] if has_horizon else rest)
 
 
 def index_without_positions(index: bytes, log: bytes, base_offset: int) -> bytes:

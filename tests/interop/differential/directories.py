@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from barnabas.broker.storage.files.file_names import (
+    DELETED_SUFFIX,
     LOG_SUFFIX,
     OFFSET_INDEX_SUFFIX,
     SNAPSHOT_SUFFIX,
@@ -17,6 +18,7 @@ from barnabas.broker.storage.producers.snapshot import decode_snapshot
 from tests.interop.differential.answers import Masks
 from tests.interop.differential.decoded import index_without_positions
 from tests.interop.differential.steps import LOOSE_TOPIC
+from tests.support.compacted_topic import clean_offset
 from tests.support.kafka.two_brokers import differences, without_topic_ids
 
 _INDEXES = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX)
@@ -47,7 +49,7 @@ def _files(data: Path, masks: Masks, prefix: str) -> dict[str, bytes]:
     for directory in sorted(data.glob(f"{prefix}.*")):
         if directory.name.endswith("-delete") or f".{LOOSE_TOPIC}-" in directory.name:
             continue
-        for path in sorted(directory.iterdir()):
+        for path in sorted(each for each in directory.iterdir() if each.suffix != DELETED_SUFFIX):
             content = _masked(path, masks)
             if content is not None:
                 found[f"{directory.name}/{path.name}"] = content
@@ -73,3 +75,19 @@ def _masked(path: Path, masks: Masks) -> bytes | None:
     if path.suffix == SNAPSHOT_SUFFIX and (masks.ids or masks.has_own_clock or masks.without_epochs):
         return "\n".join(sorted(str(tuple(masks.row(row))) for row in decode_snapshot(content, path))).encode()
     return content
+
+
+def is_clean(data: Path, topic: str, partition: int) -> bool:
+    """Return whether all but the active segment of a partition is clean."""
+    segments = _segments(data, topic, partition)
+    return len(segments) < 2 or clean_offset(data, topic, partition) >= segments[-1]
+
+
+def is_trimmed(data: Path, topic: str, partition: int, start: int) -> bool:
+    """Return whether a partition has no segments below its start offset."""
+    segments = _segments(data, topic, partition)
+    return len(segments) < 2 or segments[1] > start
+
+
+def _segments(data: Path, topic: str, partition: int) -> list[int]:
+    return sorted(int(path.stem) for path in (data / f"{topic}-{partition}").glob(f"*{LOG_SUFFIX}"))

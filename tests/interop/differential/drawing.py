@@ -19,13 +19,17 @@ from tests.interop.differential.sessions import SessionDrawer
 from tests.interop.differential.transactions import TransactionDrawer
 
 LIST_VERSIONS = range(1, 12)
-SESSIONS, CODECS = "sessions", "codecs"
-EXTRAS = (SESSIONS, CODECS)
+SESSIONS, CODECS, CLEANER = "sessions", "codecs", "cleaner"
+EXTRAS = (SESSIONS, CODECS, CLEANER)
 """What a script has only if it is asked for, so that the scripts of known seeds stay as they are."""
 
 
 class ScriptDrawer:
-    """Draws one script. `now` is in ms; times in the script are about it. `extras` are of EXTRAS."""
+    """Draws one script. `now` is in ms; times in the script are about it.
+
+    `extras` are of EXTRAS. With a cleaner there are no transactions and no compressed batches: open ones would bound
+    a round, and the sizes of rewritten batches are each broker's.
+    """
 
     def __init__(
         self, seed: int, now: int, *, count: int = 120, restarts: int = 0, extras: Collection[str] = ()
@@ -35,10 +39,12 @@ class ScriptDrawer:
         self._now = now
         self._count = count
         self._restarts = restarts
-        self._transactional = TransactionDrawer(self._chance) if self._chance.random() < 0.35 else None
-        self._has_own_clock = self._transactional is not None or self._chance.random() < 0.15
+        self._cleans = CLEANER in extras
+        has_transactions = self._chance.random() < 0.35 and not self._cleans
+        self._transactional = TransactionDrawer(self._chance) if has_transactions else None
+        self._has_own_clock = self._transactional is not None or (self._chance.random() < 0.15 and not self._cleans)
         """Whether topics may stamp their records themselves."""
-        self._batches = BatchDrawer(self._chance, now, odd_times=restarts == 0)
+        self._batches = BatchDrawer(self._chance, now, odd_times=restarts == 0, compresses=not self._cleans)
         self._model = Model(has_codecs=CODECS in extras)
         self._producing = ProduceDrawer(self._chance, self._model, self._batches)
         self._fetching = FetchDrawer(self._chance, self._model)
@@ -57,6 +63,8 @@ class ScriptDrawer:
                 self._model.is_restarted = True
             drawn.append(self._step())
         drawn += [steps.DescribeProducers(name, tuple(range(count))) for name, (count, _) in self._model.topics.items()]
+        if self._cleans:
+            drawn += [steps.Clean(name) for name in self._model.topics]
         return steps.Script(
             self._seed, topics, self._with_connections(drawn), self._has_own_clock, self._model.has_codecs
         )
@@ -71,6 +79,7 @@ class ScriptDrawer:
             has_own_clock=self._has_own_clock,
             restarts=bool(self._restarts),
             codecs=self._model.has_codecs,
+            cleans=self._cleans,
         )
 
     def _step(self) -> steps.Step:
@@ -94,6 +103,8 @@ class ScriptDrawer:
             draws[self._transact] = 30
         if self._sessions is not None:
             draws[self._sessions.step] = 40
+        if self._cleans:
+            draws[self._clean] = 6
         return self._chance.choices(list(draws), list(draws.values()))[0]()
 
     def _list_offsets(self) -> steps.ListOffsets:
@@ -167,13 +178,18 @@ class ScriptDrawer:
         chance = self._chance
         name, _ = self._model.place(self._chance)
         count, own = self._model.topics[name]
-        changed = configs.CHANGED_WITH_CODECS if self._model.has_codecs else configs.CHANGED
+        changed = configs.CHANGED
+        if self._model.has_codecs or self._cleans:
+            changed = configs.CHANGED_WITH_CODECS if self._model.has_codecs else configs.CHANGED_WITH_CLEANER
         setting = chance.choice(list(changed))
         value = chance.choice(changed[setting])
         if setting in configs.REFUSING and self._transactional is not None:
             setting, value = "index.interval.bytes", "50"
         self._model.topics[name] = count, {**own, setting: value}
         return steps.SetConfig(name, setting, value)
+
+    def _clean(self) -> steps.Clean:
+        return steps.Clean(self._model.place(self._chance)[0])
 
     def _recreate(self) -> steps.Recreate:
         chance = self._chance

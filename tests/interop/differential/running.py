@@ -14,8 +14,9 @@ from barnabas.protocol.records.batch import iter_batches
 from barnabas.protocol.records.reader import read_records
 from tests.interop.differential import steps
 from tests.interop.differential.answers import Masks, differing
-from tests.interop.differential.brokers import BarnabasProcess, KafkaProcess, Side
+from tests.interop.differential.brokers import Side
 from tests.interop.differential.directories import compare_live, compare_stopped
+from tests.interop.differential.processes import SETTINGS, SETTINGS_WITH_CLEANER, BarnabasProcess, KafkaProcess
 
 _FETCHED_AT_ONCE = 1 << 24
 _READ_VERSION = 12
@@ -37,13 +38,14 @@ class Difference:
 class Pair:
     """Both brokers on new directories, which serve one script after the other."""
 
-    def __init__(self, directory: Path, kernel: str | None = None) -> None:
+    def __init__(self, directory: Path, kernel: str | None, *, cleans: bool) -> None:
         self._runs = 0
         self._equal: dict[str, int] = {}
         """Seeds of scripts without a difference, by the prefix of their topics."""
+        settings = SETTINGS_WITH_CLEANER if cleans else SETTINGS
         with ThreadPoolExecutor(2) as both:
-            ours = both.submit(lambda: Side(BarnabasProcess(directory / "barnabas", kernel)))
-            theirs = both.submit(lambda: Side(KafkaProcess(directory / "kafka")))
+            ours = both.submit(lambda: Side(BarnabasProcess(directory / "barnabas", settings, kernel), cleans=cleans))
+            theirs = both.submit(lambda: Side(KafkaProcess(directory / "kafka", settings), cleans=cleans))
         self._sides = ours.result(), theirs.result()
 
     def run(self, script: steps.Script) -> Difference | None:
@@ -57,6 +59,8 @@ class Pair:
             side.create_topics(script.topics)
         for number, step in enumerate(script.steps):
             lines = self._restart(prefix, step) if isinstance(step, steps.Restart) else self._step(step)
+            if isinstance(step, steps.Clean):
+                lines = lines or self._settled(prefix)
             if lines:
                 cut = replace(script, steps=script.steps[: number + 1])
                 return Difference(cut, f"step {number}, {step}", tuple(lines))
@@ -173,9 +177,12 @@ class Pair:
 
 
 @contextmanager
-def running_pair(directory: Path, kernel: str | None = None) -> Iterator[Pair]:
-    """Run both brokers; kill them at the end unless they were stopped. `kernel`: see BarnabasProcess."""
-    pair = Pair(directory, kernel)
+def running_pair(directory: Path, kernel: str | None = None, *, cleans: bool = False) -> Iterator[Pair]:
+    """Run both brokers; kill them at the end unless they were stopped. `kernel`: see BarnabasProcess.
+
+    `cleans`: with cleaners, for scripts that are drawn with one.
+    """
+    pair = Pair(directory, kernel, cleans=cleans)
     try:
         yield pair
     finally:

@@ -158,6 +158,13 @@ class Recreate(_Sent):
 
 
 @dataclass(frozen=True)
+class Clean(_Sent):
+    """Lets both cleaners clean a topic once, and compares what they leave."""
+
+    topic: str
+
+
+@dataclass(frozen=True)
 class Restart(_Sent):
     """Stops both brokers, or kills them, compares their directories, and starts them again."""
 
@@ -176,6 +183,7 @@ Step = (
     | DescribeProducers
     | SetConfig
     | Recreate
+    | Clean
     | Restart
 )
 
