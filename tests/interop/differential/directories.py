@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from barnabas.broker.storage.files.file_names import (
+    CLEANED_SUFFIX,
     DELETED_SUFFIX,
     LOG_SUFFIX,
     OFFSET_INDEX_SUFFIX,
     SNAPSHOT_SUFFIX,
+    SWAP_SUFFIX,
     TIME_INDEX_SUFFIX,
     TRANSACTION_INDEX_SUFFIX,
 )
@@ -80,14 +82,18 @@ def _masked(path: Path, masks: Masks) -> bytes | None:
 def is_clean(data: Path, topic: str, partition: int) -> bool:
     """Return whether all but the active segment of a partition is clean."""
     segments = _segments(data, topic, partition)
-    return len(segments) < 2 or clean_offset(data, topic, partition) >= segments[-1]
+    return segments is not None and (len(segments) < 2 or clean_offset(data, topic, partition) >= segments[-1])
 
 
 def is_trimmed(data: Path, topic: str, partition: int, start: int) -> bool:
     """Return whether a partition has no segments below its start offset."""
     segments = _segments(data, topic, partition)
-    return len(segments) < 2 or segments[1] > start
+    return segments is not None and (len(segments) < 2 or segments[1] > start)
 
 
-def _segments(data: Path, topic: str, partition: int) -> list[int]:
-    return sorted(int(path.stem) for path in (data / f"{topic}-{partition}").glob(f"*{LOG_SUFFIX}"))
+def _segments(data: Path, topic: str, partition: int) -> list[int] | None:
+    """Return the base offsets of the segments; None while a cleaner exchanges some."""
+    paths = list((data / f"{topic}-{partition}").iterdir())
+    if any(path.suffix in (CLEANED_SUFFIX, SWAP_SUFFIX) for path in paths):
+        return None
+    return sorted(int(path.stem) for path in paths if path.suffix == LOG_SUFFIX)
