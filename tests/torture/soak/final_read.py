@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from barnabas import Admin, AdminConfig, Consumer, ConsumerConfig, Producer, ProducerConfig, TopicPartition
 from tests.torture.soak.history import Final, Place, StoredRecord
 from tests.torture.soak.load.stage import PARTITIONS, Stage
 
 _TIMEOUT_S = 120.0
+_TIMEOUTS_END_S = 60.0
+"""How long the broker has to end what has timed out, which takes it two seconds."""
 EARLIEST, LATEST = -2, -1
+_READ_COMMITTED = 1
+
+
+async def end_transactions(stage: Stage, transactional_ids: Iterable[str]) -> None:
+    """End what these ids have left open."""
+    for each in sorted(transactional_ids):
+        async with Producer(ProducerConfig(bootstrap=stage.bootstrap, transactional_id=each)):
+            pass
 
 
 async def read_final(stage: Stage) -> Final:
-    """End all transactions, and read everything. Raises TimeoutError if that does not come to an end."""
+    """End all transactions but the abandoned ones, and read everything once the broker has ended those.
+
+    Raises TimeoutError if the reading does not come to an end.
+    """
     async with asyncio.timeout(_TIMEOUT_S):
-        for each in sorted(stage.transactional_ids):
-            async with Producer(ProducerConfig(bootstrap=stage.bootstrap, transactional_id=each)):
-                pass
-        found = Final()
+        await end_transactions(stage, stage.transactional_ids)
+        found = Final(open=await _left_open(stage))
         await _read(stage, found)
         async with Admin(AdminConfig(bootstrap=stage.bootstrap)) as admin:
             for group in {each.group for each in stage.history.commits}:
@@ -30,6 +41,22 @@ async def read_final(stage: Stage) -> Final:
             for place, listed in (await admin.list_offsets(dict.fromkeys(places, EARLIEST))).items():
                 found.starts[place.topic, place.partition] = listed.offset
     return found
+
+
+async def _left_open(stage: Stage) -> list[str]:
+    """Wait until no transaction of the ledger is open; name those that still are after a time."""
+    places = [TopicPartition(stage.ledger, number) for number in range(PARTITIONS)]
+    wanted = dict.fromkeys(places, LATEST)
+    async with Admin(AdminConfig(bootstrap=stage.bootstrap)) as admin:
+        try:
+            async with asyncio.timeout(_TIMEOUTS_END_S):
+                while await admin.list_offsets(wanted, isolation=_READ_COMMITTED) != await admin.list_offsets(wanted):
+                    await asyncio.sleep(0.1)
+        except TimeoutError:
+            names = {each.producer_id: each.transactional_id for each in await admin.list_transactions()}
+            left = await admin.open_transactions(places)
+            return [f"{names.get(each.producer_id, 'a forgotten id')}, {each}" for each in left] or [f"of {places}"]
+    return []
 
 
 async def _read(stage: Stage, found: Final) -> None:

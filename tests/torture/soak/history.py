@@ -18,6 +18,7 @@ StoredRecord = tuple[int, bytes | None, bytes]
 """Offset, key and value."""
 
 COMMITTED, ABORTED, UNKNOWN = "committed", "aborted", "unknown"
+ACCEPTED, RELEASED, REJECTED = "accepted", "released", "rejected"
 
 
 class Write(NamedTuple):
@@ -42,6 +43,8 @@ class Transaction:
     outcome: str = UNKNOWN
     ending: int | None = None
     ended: int | None = None
+    is_abandoned: bool = False
+    """Whether its producer went away without ending it, so that the broker has to."""
 
 
 class Poll(NamedTuple):
@@ -65,6 +68,28 @@ class Commit(NamedTuple):
     is_read: bool = False
 
 
+class Delivery(NamedTuple):
+    """A record that a member of a share group got: it was acquired after `since`, and returned before `tick`."""
+
+    session: str
+    place: Place
+    since: int
+    tick: int
+    offset: int
+    value: bytes
+    deliveries: int
+    """As the broker counts them."""
+
+
+class Acknowledgement(NamedTuple):
+    """A call that acknowledged a delivery. `ended` None: it failed, and may have been carried out or not."""
+
+    delivery: Delivery
+    kind: str
+    began: int
+    ended: int | None
+
+
 class KeyedWrite(NamedTuple):
     """A write to a compacted topic; the writes of a key have rising numbers and are never concurrent."""
 
@@ -83,6 +108,8 @@ class History:
     polls: list[Poll] = field(default_factory=list)
     commits: list[Commit] = field(default_factory=list)
     keyed: list[KeyedWrite] = field(default_factory=list)
+    deliveries: list[Delivery] = field(default_factory=list)
+    acknowledgements: list[Acknowledgement] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     """Errors that clients got and went on after."""
     fatal: list[str] = field(default_factory=list)
@@ -99,3 +126,5 @@ class Final:
     """Log start offsets at the end."""
     offsets: dict[tuple[str, Place], int] = field(default_factory=dict)
     """Committed offsets by group and partition."""
+    open: list[str] = field(default_factory=list)
+    """Transactions that are open although their timeouts have passed."""

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from barnabas import Admin, AdminConfig, TopicPartition
 from tests.support.daemon import Daemon
 from tests.support.mirrors.copies import MIRROR
-from tests.torture.soak.checker import Anomaly, find_differences
+from tests.torture.soak.checker import Anomaly
+from tests.torture.soak.copy_checker import find_differences
 from tests.torture.soak.final_read import EARLIEST, LATEST, read_all
 from tests.torture.soak.history import Final
 from tests.torture.soak.load.stage import Stage

@@ -94,6 +94,49 @@ real = PendingOffsets.end
 PendingOffsets.end = lambda self, transaction, *, is_commit: real(self, transaction, is_commit=False)
 """
 
+_TIMEOUTS = """
+from barnabas.broker.transactions import transitions
+transitions.has_timed_out = lambda *_: False
+"""
+
+_UNAPPLIED = """
+import itertools
+from barnabas.broker.network.deferred import Deferred
+from barnabas.broker.share.partition.served import ServedSharePartition
+real, count = ServedSharePartition.acknowledge, itertools.count(1)
+def acknowledge(self, member_id, acknowledgements):
+    if next(count) % 10:
+        return real(self, member_id, acknowledgements)
+    answer = Deferred()
+    answer.resolve(None)
+    return answer
+ServedSharePartition.acknowledge = acknowledge
+"""
+
+_UNSTORED = """
+from barnabas.broker.network.deferred import Deferred
+from barnabas.broker.share.partition.served import ServedSharePartition
+def _send(self, batches):
+    answer = Deferred()
+    answer.resolve(None)
+    return answer
+ServedSharePartition._send = _send
+"""
+
+_RELEASES = """
+from barnabas.broker.share.partition.in_flight import InFlightState
+real = InFlightState.end
+InFlightState.end = lambda self, state, count_limit: real(self, state, 0)
+"""
+
+_LOCKS = """
+from barnabas.broker.share.partition.in_flight import InFlightState, RecordState
+from barnabas.broker.share.partition.share_partition import SharePartition
+held = (RecordState.AVAILABLE, RecordState.ACQUIRED)
+InFlightState.is_free = property(lambda self: self.state in held and self._before is None)
+SharePartition._ensure_acquired = staticmethod(lambda *_: None)
+"""
+
 _MIRROR = """
 import itertools
 from barnabas.broker.storage.log.appending.follower import FollowerAppender
@@ -139,5 +182,14 @@ MUTATIONS = {
     ),
     "one fetch of twenty skips a batch": Mutation(_SKIPS, frozenset({"skipped poll"}), environ=_PYTHON),
     "offsets in transactions are not committed": Mutation(_TRANSACTIONAL_OFFSETS, frozenset({"offset went back"})),
+    "transactions do not time out": Mutation(_TIMEOUTS, frozenset({"no end"})),
+    "one acknowledgement of a share group of ten is not applied": Mutation(
+        _UNAPPLIED, frozenset({"delivery after its end"})
+    ),
+    "acknowledgements of share groups are not stored": Mutation(
+        _UNSTORED, frozenset({"delivery after its end"}), faults={KILL: 1}
+    ),
+    "records that a share group releases are archived": Mutation(_RELEASES, frozenset({"lost delivery"})),
+    "a record of a share group goes to two members": Mutation(_LOCKS, frozenset({"two holders"})),
     "a mirror passes over a batch": Mutation(_MIRROR, frozenset({"differing copy"}), is_of_mirror=True),
 }

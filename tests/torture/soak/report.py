@@ -14,7 +14,8 @@ import confluent_kafka
 
 import barnabas
 from tests.support.daemon import REPOSITORY
-from tests.torture.soak.running import Outcome, Plan
+from tests.torture.soak.outcome import Outcome
+from tests.torture.soak.running import Plan
 
 RESULTS = Path(__file__).with_name("results")
 PAGE = REPOSITORY / "docs" / "reliability.md"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.torture.soak.checker import find_anomalies, find_differences
+from tests.torture.soak.checker import find_anomalies
+from tests.torture.soak.copy_checker import find_differences
 from tests.torture.soak.history import (
     ABORTED,
     COMMITTED,
@@ -85,6 +86,11 @@ FOUND = {
         History(keyed=[KeyedWrite(P, b"k", 3, is_acknowledged=True)]),
         Final(records={P: [(0, b"k", b"v#2")]}),
     ),
+    "aborted read of an abandoned transaction": (
+        History(transactions=[Transaction("t", 1, [(P, b"a")], outcome=ABORTED, is_abandoned=True)]),
+        final(b"a"),
+    ),
+    "no end": (History(), Final(open=["t"])),
     "fatal error": (History(fatal=["s: out of order"]), final(b"a")),
 }
 
@@ -114,6 +120,7 @@ def test_nothing_is_found_where_nothing_is_wrong() -> None:
             transaction("t", 1, (P, b"b")),
             transaction("gone", 4, (P, b"x"), outcome=ABORTED),
             Transaction("unknown and absent", 7, [(P, b"y"), (Q, b"y")]),
+            Transaction("abandoned", 8, [(P, b"z")], outcome=ABORTED, is_abandoned=True),
         ],
         polls=[Poll("r", P, 3, [(0, b"a"), (1, b"b")]), Poll("r", P, 20, [(3, b"d")]), Poll("r/2", P, 21, [(0, b"a")])],
         commits=[Commit("g", P, 2, 1, 4), Commit("g", P, 1, 2, 3), Commit("g", P, 4, 5, 6)],

@@ -60,6 +60,16 @@ class Stage:
         """The topic with a small retention."""
         return self.topic("trimmed")
 
+    @property
+    def shared(self) -> str:
+        """The topic that the share group reads."""
+        return self.plain if self.number % 2 else self.ledger
+
+    @property
+    def share_group(self) -> str:
+        """The share group of the round."""
+        return f"share-{self.seed}-{self.number}"
+
     def topics(self) -> dict[str, dict[str, str]]:
         """Return all topics with their properties."""
         outputs = dict.fromkeys(self.pipes.values(), _SMALL)
