@@ -38,6 +38,8 @@ _KEPT = "kept"
 _CHANCES = {ACCEPTED: 83, RELEASED: 5, REJECTED: 2, _KEPT: 10}
 """What becomes of a record that a member has, by weight."""
 _AT_THE_END = {ACCEPTED: 95, RELEASED: 5}
+_WORK_S = (0.0, 0.0, 0.2)
+"""Between a poll and its acknowledgements."""
 _POLLED = 500
 _ALL = 1 << 20
 
@@ -96,6 +98,7 @@ class _Life:
         for _ in range(polls):
             ends = self._stage.readers_end.is_set()
             if await self._poll():
+                await pause(self._chance.choice(_WORK_S))  # so that there are records which a member has
                 await self._acknowledge(_AT_THE_END if ends else _CHANCES)
             elif ends and self._held:
                 return False  # they are released when the consumer is closed, and nobody keeps them any more
