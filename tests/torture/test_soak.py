@@ -27,7 +27,17 @@ async def test_mixed_load_with_faults_has_no_anomaly() -> None:
     assert not outcome.anomalies, outcome.anomalies[:10]
     assert not outcome.rising, outcome.trends
     assert all(outcome.totals[f"faults: {each}"] for each in (KILL, CUT, MIRROR)), outcome.totals
-    kinds = ("acknowledged records", "records read", "committed transactions", "aborted transactions", "offset commits")
+    kinds = (
+        "acknowledged records",
+        "records read",
+        "committed transactions",
+        "aborted transactions",
+        "transactions timed out",
+        "offset commits",
+        "share acknowledgements",
+        "deleted groups",
+        "promoted topics",
+    )
     assert all(outcome.totals[each] for each in kinds), outcome.totals
 
 

@@ -8,14 +8,15 @@ from tests.support.daemon import Daemon
 from tests.support.kafka.kafka_wire import KafkaWire, schema
 
 _GROUP = 32
-_SET = 0
+_SET, _DELETE = 0, 1
 
 
-def set_group_configs(daemon: Daemon, group: str, configs: Mapping[str, str]) -> None:
-    """Set configs of a group, as `kafka-configs.sh --group` does."""
+def set_group_configs(daemon: Daemon, group: str, configs: Mapping[str, str | None]) -> None:
+    """Set configs of a group, or remove those that are None, as `kafka-configs.sh --group` does."""
     kio = schema("incremental_alter_configs", 1, "request")
     entries = tuple(
-        kio.AlterableConfig(name=name, config_operation=_SET, value=value) for name, value in configs.items()
+        kio.AlterableConfig(name=name, config_operation=_DELETE if value is None else _SET, value=value)
+        for name, value in configs.items()
     )
     resource = kio.AlterConfigsResource(resource_type=_GROUP, resource_name=group, configs=entries)
     with KafkaWire(daemon.host, daemon.port) as wire:

@@ -14,6 +14,7 @@
     two values              one offset had different values in different reads or acknowledgements
     two offsets             one value had different offsets
     offset went back        a group's offset was below an earlier acknowledged commit
+    deleted group           a group was listed, or had an offset, after its deletion
     not exactly once        an input of consume-transform-produce has not exactly one output
     lost key                the last value of a key of a compacted topic is older than the last acknowledged one
     no end                  a transaction is open after its timeout
@@ -68,6 +69,7 @@ def find_anomalies(
         *_polls(history, final, gaps),
         *_places(history, final),
         *_offsets_that_went_back(history, final),
+        *_deleted_groups(history, final),
         *_not_exactly_once(final, pipes),
         *_lost_keys(history, final),
         *(Anomaly("no end", f"open after its timeout: {each}") for each in final.open),
@@ -247,6 +249,18 @@ def _offsets_that_went_back(history: History, final: Final) -> Iterator[Anomaly]
         if final.offsets.get((group, place), -1) < highest:
             text = f"{group}, {place}: {final.offsets.get((group, place))} at the end, after {highest}"
             yield Anomaly("offset went back", text)
+
+
+def _deleted_groups(history: History, final: Final) -> Iterator[Anomaly]:
+    for seen in history.seen:
+        if seen.began > history.deleted[seen.group]:
+            yield Anomaly("deleted group", f"{seen.group} was listed after its deletion")
+    for commit in history.commits:
+        if commit.began > history.deleted.get(commit.group, commit.began):
+            yield Anomaly("deleted group", f"{commit.group} has offset {commit.offset} of {commit.place} again")
+    for (group, place), offset in final.offsets.items():
+        if group in history.deleted:
+            yield Anomaly("deleted group", f"{group} has offset {offset} of {place} at the end")
 
 
 def _not_exactly_once(final: Final, pipes: Iterable[tuple[str, str]]) -> Iterator[Anomaly]:

@@ -33,7 +33,7 @@ async def read_final(stage: Stage) -> Final:
         found = Final(open=await _left_open(stage))
         await _read(stage, found)
         async with Admin(AdminConfig(bootstrap=stage.bootstrap)) as admin:
-            for group in {each.group for each in stage.history.commits}:
+            for group in {each.group for each in stage.history.commits} | stage.history.deleted.keys():
                 for place, committed in (await admin.group_offsets(group, require_stable=True)).items():
                     found.offsets[group, (place.topic, place.partition)] = committed.offset
             places = [TopicPartition(*place) for place in found.records]

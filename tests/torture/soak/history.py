@@ -68,6 +68,13 @@ class Commit(NamedTuple):
     is_read: bool = False
 
 
+class GroupSeen(NamedTuple):
+    """A group that was in a list which was asked for at `began`."""
+
+    group: str
+    began: int
+
+
 class Delivery(NamedTuple):
     """A record that a member of a share group got: it was acquired after `since`, and returned before `tick`."""
 
@@ -108,6 +115,10 @@ class History:
     polls: list[Poll] = field(default_factory=list)
     commits: list[Commit] = field(default_factory=list)
     keyed: list[KeyedWrite] = field(default_factory=list)
+    deleted: dict[str, int] = field(default_factory=dict)
+    """When the answer to a group's deletion came."""
+    seen: list[GroupSeen] = field(default_factory=list)
+    """Groups that are deleted at some time."""
     deliveries: list[Delivery] = field(default_factory=list)
     acknowledgements: list[Acknowledgement] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)

@@ -13,19 +13,27 @@ from tests.torture.soak.copy_checker import find_differences
 from tests.torture.soak.final_read import EARLIEST, LATEST, read_all
 from tests.torture.soak.history import Final
 from tests.torture.soak.load.stage import Stage
+from tests.torture.soak.promotion import promote
 
 _TOPICS = "(plain|ledger|keyed|trimmed|pipe)-.*"
+_GROUPS = "(classic|new|pipe)-.*"
 _WAIT_S = 60.0
 
 
 async def begin(mirror: Daemon, source: str) -> None:
-    """Let the broker mirror the topics of each round."""
+    """Let the broker mirror the topics of each round, and the offsets of its groups."""
     async with Admin(AdminConfig(bootstrap=mirror.bootstrap)) as admin:
-        await admin.mirrors.create(MIRROR, bootstrap=[source], topics=[_TOPICS], metadata_max_age_ms=500)
+        await admin.mirrors.create(
+            MIRROR, bootstrap=[source], topics=[_TOPICS], groups=[_GROUPS], metadata_max_age_ms=500
+        )
 
 
 async def compare(mirror: Daemon, stage: Stage, final: Final) -> list[Anomaly]:
-    """Wait until everything is copied, compare it with the round's final read, and delete it here."""
+    """Wait until everything is copied, compare it with the round's final read, and delete it here.
+
+    In every second round the offsets of groups are compared, too, which a mirror copies every five seconds, and some
+    topics are promoted.
+    """
     places = [TopicPartition(*place) for place in final.records]
     async with Admin(AdminConfig(bootstrap=stage.bootstrap)) as admin:
         ends = {
@@ -42,6 +50,9 @@ async def compare(mirror: Daemon, stage: Stage, final: Final) -> list[Anomaly]:
         }
         differences = find_differences(final, copied, starts, compacted=[stage.keyed], trimmed=[stage.trimmed])
         found = [each._replace(text=f"mirror: {each.text}") for each in differences]
+        if stage.number % 2:
+            found += [Anomaly("differing copy", each) for each in await _wait_for_offsets(admin, final)]
+            found += await promote(mirror, stage, final)
         for topic in {place.topic for place in places}:
             await admin.delete_topic(topic)
     return found
@@ -64,3 +75,26 @@ async def _wait(admin: Admin, ends: Mapping[TopicPartition, int]) -> list[str]:
                 await asyncio.sleep(0.1)
     except TimeoutError:
         return lacking
+
+
+async def _wait_for_offsets(admin: Admin, final: Final) -> list[str]:
+    """Wait until the mirror has the committed offsets of all groups; return those that differ after a time."""
+    groups = sorted({group for group, _ in final.offsets})
+    try:
+        async with asyncio.timeout(_WAIT_S):
+            while True:
+                copied = {
+                    (group, (place.topic, place.partition)): committed.offset
+                    for group in groups
+                    for place, committed in (await admin.group_offsets(group)).items()
+                }
+                differing = [
+                    f"{group}, {place}: {copied.get((group, place))} at the mirror, {offset} at the source"
+                    for (group, place), offset in final.offsets.items()
+                    if copied.get((group, place)) != offset
+                ]
+                if not differing:
+                    return []
+                await asyncio.sleep(0.2)
+    except TimeoutError:
+        return differing

@@ -137,6 +137,17 @@ InFlightState.is_free = property(lambda self: self.state in held and self._befor
 SharePartition._ensure_acquired = staticmethod(lambda *_: None)
 """
 
+_DELETION = """
+from barnabas.broker.groups.offsets import service
+real = service.GroupOffsets.remove_group
+def remove_group(self, group_id):
+    if self._registry.get(group_id) is not None:
+        return real(self, group_id)
+    self.committed.forget([group_id])
+    return service._done()
+service.GroupOffsets.remove_group = remove_group
+"""
+
 _MIRROR = """
 import itertools
 from barnabas.broker.storage.log.appending.follower import FollowerAppender
@@ -148,6 +159,23 @@ def append_as_follower(self, records):
         return real(self, records)
     return real(self, records[first.size_bytes:])
 FollowerAppender.append_as_follower = append_as_follower
+"""
+
+_PROMOTION = """
+from barnabas.broker.mirrors.promotion import promotion
+real = promotion.settle_log
+def settle_log(log, copied, planned, commits, leader_epoch):
+    end = max(log.log_start_offset, planned.copied_end - 1)
+    return real(log, copied, planned._replace(copied_end=end), commits, leader_epoch)
+promotion.settle_log = settle_log
+"""
+
+_FOLLOWED = """
+from barnabas.broker.mirrors.following import group_follower
+real = group_follower.clamped
+def clamped(offsets, end_of):
+    return {key: each for key, each in real(offsets, end_of).items() if key.partition}
+group_follower.clamped = clamped
 """
 
 _PYTHON = {"BARNABAS_KERNEL": "python"}
@@ -191,5 +219,10 @@ MUTATIONS = {
     ),
     "records that a share group releases are archived": Mutation(_RELEASES, frozenset({"lost delivery"})),
     "a record of a share group goes to two members": Mutation(_LOCKS, frozenset({"two holders"})),
+    "deletions of groups are not written": Mutation(_DELETION, frozenset({"deleted group"}), faults={KILL: 1}),
     "a mirror passes over a batch": Mutation(_MIRROR, frozenset({"differing copy"}), is_of_mirror=True),
+    "a promotion cuts the last batch off": Mutation(_PROMOTION, frozenset({"differing copy"}), is_of_mirror=True),
+    "a mirror follows the groups of some partitions": Mutation(
+        _FOLLOWED, frozenset({"differing copy"}), is_of_mirror=True
+    ),
 }

@@ -24,7 +24,7 @@ class Outcome:
         """The measures that rise in a life of the broker."""
         return [name for name, found in self.trends.items() if any(each.is_rising for each in found)]
 
-    def add_round(self, history: History, *, commits: int, clients: int) -> None:
+    def add_round(self, history: History, *, commits: int, promoted: int, clients: int) -> None:
         """Count what happened in a round."""
         keyed = sum(each.is_acknowledged for each in history.keyed)
         transactional = sum(len(each.writes) for each in history.transactions if each.outcome == COMMITTED)
@@ -38,6 +38,8 @@ class Outcome:
                 "aborted transactions": sum(each.outcome == ABORTED for each in history.transactions),
                 "transactions timed out": sum(each.is_abandoned for each in history.transactions),
                 "offset commits": commits,
+                "promoted topics": promoted,
+                "deleted groups": len(history.deleted),
                 "share deliveries": len(history.deliveries),
                 "share acknowledgements": sum(each.ended is not None for each in history.acknowledgements),
                 "errors that clients got": len(history.errors),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -18,12 +18,13 @@ from tests.torture.soak.final_read import end_transactions, read_final
 from tests.torture.soak.load.abandoned_transactions import AbandonedTransactions
 from tests.torture.soak.load.administration import Administrator, Peers
 from tests.torture.soak.load.aio import AioIdempotent
+from tests.torture.soak.load.group_deletion import GroupDeletion
 from tests.torture.soak.load.librdkafka import LibrdkafkaIdempotent, LibrdkafkaMember, LibrdkafkaTransactions
 from tests.torture.soak.load.librdkafka_pipe import LibrdkafkaPipe
 from tests.torture.soak.load.offset_watcher import OffsetWatcher
 from tests.torture.soak.load.own_consumers import OwnMember, OwnPipe, OwnReader
 from tests.torture.soak.load.own_producers import OwnIdempotent, OwnKeyed, OwnTransactions
-from tests.torture.soak.load.share_members import DELIVERIES, OwnShareMember, begin_share_group
+from tests.torture.soak.load.share_members import DELIVERIES, OwnShareMember, begin_share_group, end_share_group
 from tests.torture.soak.load.stage import PARTITIONS, Stage
 from tests.torture.soak.outcome import Outcome
 from tests.torture.soak.share_checker import find_share_anomalies
@@ -50,6 +51,8 @@ class Place:
     """Of the broker's listeners for clients without and with TLS."""
     log_directories: Sequence[Path]
     faults: Faults
+    left_groups: set[str] = field(default_factory=set)
+    """Groups of earlier rounds that have not been deleted yet."""
 
 
 async def run_round(stage: Stage, seconds: float, place: Place, outcome: Outcome) -> None:
@@ -84,7 +87,9 @@ async def run_round(stage: Stage, seconds: float, place: Place, outcome: Outcome
         outcome.anomalies.append(Anomaly("no end", f"still at work {_END_S} s after the end of a round: {names}"))
     async with place.faults.calm:
         outcome.anomalies += await _judge(stage, place)
-    outcome.add_round(stage.history, commits=stage.commits, clients=len(writers) + len(readers))
+    place.left_groups.update(stage.groups, [stage.share_group])
+    clients = len(writers) + len(readers)
+    outcome.add_round(stage.history, commits=stage.commits, promoted=stage.promoted, clients=clients)
 
 
 def _writers(stage: Stage, place: Place) -> list[Client]:
@@ -102,6 +107,7 @@ def _writers(stage: Stage, place: Place) -> list[Client]:
         Administrator(stage, place.log_directories),
         Peers(stage, place.ports),
         OffsetWatcher(stage),
+        GroupDeletion(stage, place.left_groups),
     ]
 
 
@@ -136,6 +142,7 @@ async def _judge(stage: Stage, place: Place) -> list[Anomaly]:
     async with Admin(AdminConfig(bootstrap=stage.bootstrap)) as admin:
         for topic in stage.topics():
             await admin.delete_topic(topic)
+    await asyncio.to_thread(end_share_group, place.daemon, stage)
     return found
 
 

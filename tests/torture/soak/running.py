@@ -78,6 +78,7 @@ async def soak(plan: Plan) -> Outcome:
             outcome.trends.update({f"{whose}{name}": found for name, found in sampler.trends().items()})
             outcome.totals[f"{whose}broker lives"] = len(sampler.lives)
         outcome.totals.update({f"faults: {kind}": count for kind, count in faults.done.items()})
+        outcome.totals["groups left"] = len(place.left_groups)
         outcome.totals["connections cut"] = network.cuts
     return outcome
 

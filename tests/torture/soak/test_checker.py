@@ -11,6 +11,7 @@ from tests.torture.soak.history import (
     COMMITTED,
     Commit,
     Final,
+    GroupSeen,
     History,
     KeyedWrite,
     Place,
@@ -82,6 +83,12 @@ FOUND = {
         Final(offsets={("g", P): 5}),
     ),
     "offset went back at the end": (History(commits=[Commit("g", P, 5, 1, 2)]), Final(offsets={("g", P): 4})),
+    "deleted group": (
+        History(deleted={"g": 3}, commits=[Commit("g", P, 5, 4, 5, is_read=True)]),
+        Final(),
+    ),
+    "deleted group in a list": (History(deleted={"g": 3}, seen=[GroupSeen("g", 4)]), Final()),
+    "deleted group at the end": (History(deleted={"g": 3}), Final(offsets={("g", P): 5})),
     "lost key": (
         History(keyed=[KeyedWrite(P, b"k", 3, is_acknowledged=True)]),
         Final(records={P: [(0, b"k", b"v#2")]}),
@@ -123,8 +130,15 @@ def test_nothing_is_found_where_nothing_is_wrong() -> None:
             Transaction("abandoned", 8, [(P, b"z")], outcome=ABORTED, is_abandoned=True),
         ],
         polls=[Poll("r", P, 3, [(0, b"a"), (1, b"b")]), Poll("r", P, 20, [(3, b"d")]), Poll("r/2", P, 21, [(0, b"a")])],
-        commits=[Commit("g", P, 2, 1, 4), Commit("g", P, 1, 2, 3), Commit("g", P, 4, 5, 6)],
+        commits=[
+            Commit("g", P, 2, 1, 4),
+            Commit("g", P, 1, 2, 3),
+            Commit("g", P, 4, 5, 6),
+            Commit("d", P, 1, 2, 3, is_read=True),
+        ],
         keyed=[KeyedWrite(Q, b"k", 3, is_acknowledged=True), KeyedWrite(Q, b"k", 4, is_acknowledged=False)],
+        deleted={"d": 9},
+        seen=[GroupSeen("d", 8)],
     )
     stored = Final(
         records={P: [(0, None, b"a"), (1, None, b"b"), (3, None, b"d")], Q: [(8, b"k", b"v#3")]},

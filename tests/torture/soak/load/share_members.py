@@ -49,6 +49,11 @@ def begin_share_group(daemon: Daemon, stage: Stage) -> None:
     set_group_configs(daemon, stage.share_group, _CONFIGS)
 
 
+def end_share_group(daemon: Daemon, stage: Stage) -> None:
+    """Remove the configs of the round's group, which outlive the group. Blocks."""
+    set_group_configs(daemon, stage.share_group, dict.fromkeys(_CONFIGS))
+
+
 class OwnShareMember:
     """A member that acknowledges each record by a call."""
 

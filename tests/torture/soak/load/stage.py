@@ -35,6 +35,8 @@ class Stage:
     groups: set[str] = field(default_factory=set)
     """Groups whose members commit, alone or in transactions."""
     commits: int = 0
+    promoted: int = 0
+    """Topics that the mirror has promoted."""
 
     def topic(self, kind: str) -> str:
         """Return the round's topic of a kind."""
