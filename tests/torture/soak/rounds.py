@@ -21,6 +21,7 @@ from tests.torture.soak.load.aio import AioIdempotent
 from tests.torture.soak.load.group_deletion import GroupDeletion
 from tests.torture.soak.load.librdkafka import LibrdkafkaIdempotent, LibrdkafkaMember, LibrdkafkaTransactions
 from tests.torture.soak.load.librdkafka_pipe import LibrdkafkaPipe
+from tests.torture.soak.load.librdkafka_share import LibrdkafkaShareMember
 from tests.torture.soak.load.offset_watcher import OffsetWatcher
 from tests.torture.soak.load.own_consumers import OwnMember, OwnPipe, OwnReader
 from tests.torture.soak.load.own_producers import OwnIdempotent, OwnKeyed, OwnTransactions
@@ -124,6 +125,7 @@ def _readers(stage: Stage) -> list[Client]:
         OwnShareMember(stage, "share-member-1", direct, "batch_optimized"),
         OwnShareMember(stage, "share-member-2", torn, "batch_optimized"),
         OwnShareMember(stage, "share-member-3", torn, "record_limit"),
+        LibrdkafkaShareMember(stage, "share-member-4", torn),
     ]
 
 

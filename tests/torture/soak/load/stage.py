@@ -28,6 +28,8 @@ class Stage:
     history: History = field(default_factory=History)
     writers_end: threading.Event = field(default_factory=threading.Event)
     readers_end: threading.Event = field(default_factory=threading.Event)
+    shared_done: threading.Event = field(default_factory=threading.Event)
+    """Set by the first member of the share group that knows that all records are done."""
     over: threading.Event = field(default_factory=threading.Event)
     transactional_ids: set[str] = field(default_factory=set)
     pipes: dict[str, str] = field(default_factory=dict)
