@@ -37,7 +37,7 @@ def topic_entries(
         if known.name == _INTERNAL and value.is_default:
             continue
         synonyms = topic_synonyms(config, known, value) if with_synonyms else []
-        entries.append(_entry(known, value, synonyms, read_only=False, with_docs=with_docs))
+        entries.append(_entry(known, _normalized(known, value), synonyms, read_only=False, with_docs=with_docs))
     return entries + [
         _unserved_entry(each, read_only=False, with_synonyms=with_synonyms, with_docs=with_docs)
         for each in describe_unserved_topic(config, overrides)
@@ -72,7 +72,7 @@ def broker_entries(
     return [
         _entry(
             known,
-            value,
+            _normalized(known, value),
             broker_synonyms(config, known.name) if with_synonyms else [],
             read_only=not known.is_dynamic or known.name not in BROKER_PROPERTIES,
             with_docs=with_docs,
@@ -121,6 +121,16 @@ def mirror_entries(definitions: Mapping[str, str], *, with_synonyms: bool = Fals
     """Describe stored definitions of mirrors, by the names of their configs."""
     source = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
     return [_of_unknown_type(name, text, source, with_synonyms) for name, text in definitions.items()]
+
+
+def _normalized(known: Property, value: ConfigValue) -> ConfigValue:
+    """Return the value that holds as Kafka writes it; synonyms have the text that was set.
+
+    The text of a reference to a config provider stays: it may stand for a secret.
+    """
+    if value.text is None or "${" in value.text:
+        return value
+    return value._replace(text=known.show(value.value))
 
 
 def _entry(

@@ -112,9 +112,9 @@ async def fetch_offsets(
 ) -> dict[TopicPartition, CommittedOffset]:
     """Fetch a group's committed offsets of these partitions (None: all); partitions without one are left out.
 
-    With `require_stable`, wait for the end of transactions that commit offsets in these partitions. Raises
-    RefusedError. Retriable errors (the broker is loading the offsets, or one is unstable) are retried for
-    api_timeout_ms.
+    With `require_stable`, wait for the end of transactions that commit offsets in these partitions; without
+    `partitions`, in those that have a committed offset already. Raises RefusedError. Retriable errors (the broker is
+    loading the offsets, or one is unstable) are retried for api_timeout_ms.
     """
     topics: list[OffsetFetchTopic] | None = None
     if partitions is not None:

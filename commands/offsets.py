@@ -73,8 +73,10 @@ async def _offsets(admin: Admin, topic: str, wanted: tuple[int, ...], timestamp:
 
 
 def _found(listed: ListedOffset) -> dict[str, int] | None:
-    """The record as JSON, None without one."""
-    return None if listed.offset < 0 else {"offset": listed.offset, "timestamp": listed.timestamp}
+    """The record as JSON, None without one: that of the largest timestamp of a log without timestamps has none."""
+    if listed.offset < 0 or listed.timestamp < 0:
+        return None
+    return {"offset": listed.offset, "timestamp": listed.timestamp}
 
 
 def _print(entries: list[dict[str, Any]], timestamp: int | None) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
+from math import inf
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -131,9 +132,19 @@ def show(value: PropertyValue) -> str | None:
         return "true" if value else "false"
     if isinstance(value, tuple):
         return ",".join(value)
-    if isinstance(value, float):
-        return repr(value).replace("e+", "E").replace("e-", "E-")
-    return str(value)
+    return _show_double(value) if isinstance(value, float) else str(value)
+
+
+def _show_double(value: float) -> str:
+    """Format a number as Java's Double.toString does: 0.001, 5.0E-4, 1.0E7."""
+    if value == 0 or abs(value) == inf or 1e-3 <= abs(value) < 1e7:
+        return repr(value)
+    mantissa, _, exponent = repr(abs(value)).partition("e")
+    whole, _, fraction = mantissa.partition(".")
+    digits = (whole + fraction).lstrip("0")
+    power = int(exponent or 0) + len(digits) - len(fraction) - 1
+    rest = digits[1:].rstrip("0") or "0"
+    return f"{'-' if value < 0 else ''}{digits[0]}.{rest}E{power}"
 
 
 def by_name(*properties: Property) -> Mapping[str, Property]:

@@ -306,7 +306,8 @@ class Admin:
         """A group's committed offsets of these partitions (None: all); {} for an unknown group.
 
         The offsets of a transaction can be seen a moment after its commit was answered: once its markers are written.
-        With `require_stable`, the call waits for them, and for the end of open transactions with offsets of the group.
+        With `require_stable`, the call waits for them, and for the end of open transactions with offsets in these
+        partitions; without `partitions`, in those that have a committed offset already.
         """
         return await fetch_offsets(self._cluster, self.config, group, partitions, require_stable=require_stable)
 

@@ -24,6 +24,8 @@ from barnabas.commands.main import main
 from tests.support.daemon import REPOSITORY, Daemon, start_daemon
 from tests.support.forked_commands import run_forked
 from tests.support.forking import TIMEOUT_S
+from tests.support.kafka.kafka_wire import KafkaWire
+from tests.support.storage.bench import batch
 
 
 @pytest.fixture(scope="module")
@@ -586,6 +588,17 @@ def test_offsets_shows_earliest_latest_maximum_timestamp_and_a_time(commands: Co
     ]
     (row,) = commands.ok("offsets", topic, "--partition", "1").decode().splitlines()[1:]
     assert row.split() == ["1", "0", "3", "3", "1", "1970-01-01T00:00:05.000Z"]
+
+
+def test_offsets_shows_no_maximum_timestamp_of_records_without_one(
+    commands: Commands, topic: str, daemon: Daemon
+) -> None:
+    with KafkaWire(daemon.host, daemon.port) as kafka:
+        assert kafka.produce(9, topic, bytes(batch((-1, None, b"timeless")))).error_code == 0
+
+    (found,) = commands.json("offsets", topic, "--partition", "0")
+
+    assert (found["latest"], found["max_timestamp"]) == (1, None)
 
 
 @pytest.mark.parametrize("resource", [("--all-brokers",), ("--broker", "1")])

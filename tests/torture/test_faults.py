@@ -49,6 +49,7 @@ def test_a_disk_that_hangs_delays_only_what_waits_for_it(scratch: Path) -> None:
     assert not run_with_hanging_disk("two", scratch)
 
 
+@pytest.mark.timeout(330)
 def test_writes_of_the_compiled_append_may_go_wrong(tmp_path: Path) -> None:
     if append_commit is None:
         pytest.skip("the compiled kernels are not built, or not used")

@@ -116,6 +116,7 @@ class ShareGroups:
             try:
                 await self.offsets.delete_states(group_id)
                 self.existing(group_id).ensure_empty()  # a member may have joined meanwhile
+                removed = self._committed.remove_group(group_id)
             except BrokerError as error:
                 answer.resolve(error)
             except Exception:
@@ -123,7 +124,7 @@ class ShareGroups:
                 logger.exception("share group %s is not deleted", printable(group_id))
                 answer.resolve(BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, "an error inside the broker"))
             else:
-                self._committed.remove_group(group_id).then(answer.resolve)
+                removed.then(answer.resolve)
 
         self._states.spawn(delete())
         return answer

@@ -33,7 +33,7 @@ from barnabas.protocol.messages.security.resources import Operation, ResourceTyp
 from barnabas.protocol.uuids import ZERO_UUID
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Coroutine, Mapping, Sequence
+    from collections.abc import Collection, Coroutine, Mapping
 
     from barnabas.broker.groups.log.group_log import GroupLog
     from barnabas.broker.groups.offsets.committed import PartitionKey
@@ -108,16 +108,16 @@ class OffsetFetchHandler:
             return refuse_fetch(group, error.code)
         unstable = self._offsets.pending.of(group_id) if request.require_stable else ()
         offsets = _FetchedOffsets(self._offsets.committed.of(group_id), unstable)
+        image = self._store.image  # one for the decisions and the answers: topics may be created between turns
         if group.topics is None:
-            places = list(offsets.committed)  # of this moment: offsets may be committed between turns
-            names = [name for name, _ in places]
+            # Of this moment, as in Kafka: between turns, offsets are committed and deleted.
+            offsets = _FetchedOffsets(dict(offsets.committed), frozenset(unstable))
+            names = [name for name, _ in offsets.committed]
             denied = await denied_in_turns(
                 turns, session, Operation.DESCRIBE, ResourceType.TOPIC, names, ApiKey.OFFSET_FETCH
             )
-            return OffsetFetchGroupResult(
-                group_id, await self._all(turns, places, offsets, denied, by_id=request.by_id)
-            )
-        image = self._store.image  # one for the decisions and the answers: topics may be created between turns
+            topics = await self._all(turns, offsets, denied, image if request.by_id else None)
+            return OffsetFetchGroupResult(group_id, topics)
         denied = frozenset()
         if session.access is not None:
             named = (_name_of(image, each) for each in group.topics)
@@ -135,22 +135,20 @@ class OffsetFetchHandler:
     async def _all(
         self,
         turns: Turns,
-        places: Sequence[PartitionKey],
         offsets: _FetchedOffsets,
         denied: frozenset[str],
-        *,
-        by_id: bool,
+        ids_from: MetadataImage | None,
     ) -> list[OffsetFetchTopicResult]:
         topics: dict[str, list[OffsetFetchPartitionResult]] = {}
-        for name, number in places:
+        for name, number in offsets.committed:
             if turns.is_over:
                 await turns.next()
             if name in denied:
                 continue
             topics.setdefault(name, []).append(self._partition(name, number, offsets, None))
-        if not by_id:
+        if ids_from is None:
             return [OffsetFetchTopicResult(name, results) for name, results in topics.items()]
-        known = self._store.image.topics
+        known = ids_from.topics
         return [
             OffsetFetchTopicResult(name, results, known[name].topic_id)
             for name, results in topics.items()

@@ -47,7 +47,8 @@ def find_by_timestamp(view: SegmentsView, timestamp: int, starting_offset: int) 
 def find_max_timestamp(view: SegmentsView) -> FoundOffset | None:
     """Return the first record with the log's largest timestamp. Raises CorruptRecordError, OSError.
 
-    If no record of the log has a timestamp, that is the first record of the first segment.
+    If no record of the log has a timestamp, that is the first record of the first segment, which may be below the log
+    start offset; nothing if that segment is empty, or its first record in format 0.
     """
     found_so_far = ((segment, segment.largest_timestamp_so_far()) for segment in view.segments)
     best, (best_timestamp, best_offset) = max(found_so_far, key=lambda each: each[1].timestamp)

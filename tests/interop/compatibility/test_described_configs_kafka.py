@@ -6,7 +6,7 @@ here with its reason.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any, Final
 
@@ -37,6 +37,20 @@ MORE = {
     "super.users": NOT_DEFINED_BY_KAFKA,
 }
 MORE_OF_A_TOPIC = {"flush.acks.all": NOT_IN_KAFKA}
+SET = {
+    "log.cleaner.min.cleanable.ratio": "1",
+    "log.cleanup.policy": "compact, delete",
+    "log.cleaner.enable": "TRUE",
+    "log.segment.bytes": "+2097152",
+    "log.cleaner.io.max.bytes.per.second": "1e12",
+}
+"""Properties of both brokers, written in another way than Kafka writes values."""
+SET_BY_TOPIC = {
+    "min.cleanable.dirty.ratio": "0.0005",
+    "cleanup.policy": "delete, compact",
+    "preallocate": "False",
+    "segment.bytes": " 3145728 ",
+}
 SET_AT_FORMAT = {"min.insync.replicas": "Kafka 4 sets it for all brokers when it formats a directory"}
 
 
@@ -65,18 +79,22 @@ def _described(kafka: KafkaWire, kind: int, name: str) -> dict[str, Any]:
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     directory = tmp_path_factory.mktemp("configs")
     kafka = Kafka("4.3.0", directory / "kafka", directory / "scratch")
+    kafka.settings |= SET
     kafka.format()
-    new = schema("create_topics", 7, "request").CreatableTopic(
-        name="described", num_partitions=1, replication_factor=1, assignments=(), configs=()
-    )
+    kio = schema("create_topics", 7, "request")
+    configs = tuple(kio.CreatableTopicConfig(name=name, value=value) for name, value in SET_BY_TOPIC.items())
+    new = [
+        kio.CreatableTopic(name=name, num_partitions=1, replication_factor=1, assignments=(), configs=own)
+        for name, own in (("described", ()), ("with-configs", configs))
+    ]
     with (
         kafka.running() as theirs,
-        start_daemon(directory / "ours") as ours,
+        start_daemon(directory / "ours", *(f"{name}={value}" for name, value in SET.items())) as ours,
         KafkaWire("127.0.0.1", theirs.port) as their_wire,
         KafkaWire(ours.host, ours.port) as our_wire,
     ):
         for wire in (their_wire, our_wire):
-            wire.call("create_topics", 7, topics=(new,), timeout=timedelta(seconds=30), validate_only=False)
+            wire.call("create_topics", 7, topics=tuple(new), timeout=timedelta(seconds=30), validate_only=False)
         yield Pair(their_wire, our_wire)
 
 
@@ -119,6 +137,24 @@ def test_a_topic_describes_what_kafkas_does_with_the_same_values_and_synonyms(pa
             (expected.value, expected.config_type, expected.config_source, False, False)
         ), name
         assert defaults(config) == defaults(expected), name
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "names"),
+    [(BROKER, "1", SET), (TOPIC, "described", SET_BY_TOPIC), (TOPIC, "with-configs", SET_BY_TOPIC)],
+)
+def test_a_value_is_described_as_kafka_writes_it_and_not_as_it_was_set(
+    pair: Pair, kind: int, name: str, names: Mapping[str, str]
+) -> None:
+    def seen(described: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            each: (described[each].value, [(synonym.name, synonym.value) for synonym in described[each].synonyms])
+            for each in names
+        }
+
+    theirs, ours = pair.described(kind, name)
+
+    assert seen(ours) == seen(theirs)
 
 
 @pytest.mark.parametrize(("kind", "name"), [(BROKER, "1"), (TOPIC, "described")])

@@ -174,6 +174,12 @@ class Side:
             set_config(self._admin, topic, _RATIO, ratio)
             self._await_config(topic, _RATIO, ratio)
             self._await(lambda: all(is_clean(self.process.data, topic, n) for n in numbers), f"a clean {topic}")
+        # After DeleteRecords the next round moves the clean offset up, also where nothing is to be cleaned.
+        starts = {number: self._offset_at(topic, number, -2).offset for number in numbers}
+        self._await(
+            lambda: not any(0 <= clean_offset(self.process.data, topic, n) < starts[n] for n in numbers),
+            f"a clean offset of {topic} that is not below the log start",
+        )
         self.fence()
         return {number: clean_offset(self.process.data, topic, number) for number in numbers}
 

@@ -24,6 +24,7 @@ from tests.torture.crash_states.promises import LogId, LogPromises, Stored
 VERSION = "4.3.0"
 SEED = int(os.environ.get("BARNABAS_FUZZ_SEED", "3"))
 STATES = int(os.environ.get("BARNABAS_TEST_POWER_CUTS", "1"))
+pytestmark = pytest.mark.timeout(240 + 60 * STATES)  # a start of Kafka for each state, on machines of any speed
 WORKLOADS = (
     *("append_and_roll", "topics", "metadata_snapshots", "compaction", "retention", "leader_epochs"),
     *("overflow_split", "producers", "transactions"),

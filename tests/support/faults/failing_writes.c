@@ -8,7 +8,7 @@
      short     every pwrite writes half of its bytes; the next one for the rest fails with EIO
      interrupt every other pwrite writes nothing and fails with EINTR, which is no error
      <kind>@<first>-<last>
-               the pwrites with these numbers go wrong, counted from 0 since the control file was changed to this text:
+               the pwrites with these numbers go wrong, counted from 0 since the file last had another text:
                EIO and ENOSPC fail, `half` writes half of its bytes, which is no error, and `half+ENOSPC` does so and
                finds the disk full from then on; with a `!` at the end ftruncate fails, too, from the first one on
 

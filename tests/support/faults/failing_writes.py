@@ -15,8 +15,6 @@ from pathlib import Path
 import pytest
 
 _SOURCE = Path(__file__).with_name("failing_writes.c")
-
-
 _VARIABLE = "FAILING_WRITES"
 
 

@@ -31,7 +31,7 @@ from tests.support.kafka import metadata_shell
 START_TIMEOUT_S = 90.0
 STOP_TIMEOUT_S = 60.0
 TOOL_TIMEOUT_S = 120.0
-LEADING_TIMEOUT_S = 10.0
+LEADING_TIMEOUT_S = 30.0
 _POLL_INTERVAL_S = 0.05
 _TAIL_CHARACTERS = 6000
 _STARTED = re.compile(r"Kafka Server started")
@@ -239,7 +239,12 @@ class Kafka:
             if each.is_dir() and _PARTITION.fullmatch(each.name)
         }
         deadline = time.monotonic() + LEADING_TIMEOUT_S
-        while not held <= set(_LEADS.findall(broker.log)) and time.monotonic() < deadline:
+        while waiting := held - set(_LEADS.findall(broker.log)):
+            if broker.process.poll() is not None:
+                raise KafkaError(f"Kafka {self.version} ended with {broker.process.returncode}\n{_tail(broker.log)}")
+            if time.monotonic() > deadline:
+                print(f"Kafka {self.version} does not lead {sorted(waiting)} after {LEADING_TIMEOUT_S} s")
+                break
             time.sleep(_POLL_INTERVAL_S)  # polling another process with a deadline
 
     @contextmanager

@@ -60,6 +60,7 @@ async def compare(mirror: Daemon, stage: Stage, final: Final) -> list[Anomaly]:
 
 async def _wait(admin: Admin, ends: Mapping[TopicPartition, int]) -> list[str]:
     """Wait until the mirror has copied up to these offsets; return what it lacks after a time."""
+    lacking = ["the mirror does not answer"]
     try:
         async with asyncio.timeout(_WAIT_S):
             while True:
@@ -80,6 +81,7 @@ async def _wait(admin: Admin, ends: Mapping[TopicPartition, int]) -> list[str]:
 async def _wait_for_offsets(admin: Admin, final: Final) -> list[str]:
     """Wait until the mirror has the committed offsets of all groups; return those that differ after a time."""
     groups = sorted({group for group, _ in final.offsets})
+    differing = ["the mirror does not answer"]
     try:
         async with asyncio.timeout(_WAIT_S):
             while True:

@@ -35,7 +35,9 @@ class Outcome:
                 "acknowledged records": len(history.writes) + keyed + transactional,
                 "records read": sum(len(each.records) for each in history.polls),
                 "committed transactions": sum(each.outcome == COMMITTED for each in history.transactions),
-                "aborted transactions": sum(each.outcome == ABORTED for each in history.transactions),
+                "aborted transactions": sum(
+                    each.outcome == ABORTED and each.ended is not None for each in history.transactions
+                ),
                 "transactions timed out": sum(each.is_abandoned for each in history.transactions),
                 "offset commits": commits,
                 "promoted topics": promoted,

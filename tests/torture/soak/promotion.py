@@ -32,11 +32,11 @@ async def promote(mirror: Daemon, stage: Stage, final: Final) -> list[Anomaly]:
         await admin.mirrors.promote(MIRROR, topics)
     if chance.random() < 0.5:
         await asyncio.to_thread(mirror.restart, clean=False)
-    stage.promoted += len(topics)
     async with Admin(AdminConfig(bootstrap=mirror.bootstrap)) as admin:
         waiting = await _wait(admin, topics)
         if waiting:
             return [Anomaly("no end", f"not promoted after {_WAIT_S:.0f} s: {waiting}")]
+    stage.promoted += len(topics)
     added = await _write(mirror.bootstrap, topics, chance)
     places = [TopicPartition(topic, number) for topic in topics for number in range(PARTITIONS)]
     expected = Final(
@@ -48,6 +48,7 @@ async def promote(mirror: Daemon, stage: Stage, final: Final) -> list[Anomaly]:
 
 async def _wait(admin: Admin, topics: Collection[str]) -> list[str]:
     """Wait until these topics are promoted; return the others after a time."""
+    waiting = ["the mirror does not answer"]
     try:
         async with asyncio.timeout(_WAIT_S):
             while True:

@@ -20,7 +20,7 @@ from tests.torture.soak.history import (
 from tests.torture.soak.share_checker import find_share_anomalies
 
 P: Place = ("plain", 0)
-LIMIT = 5
+LIMIT = 25
 STORED = Final(records={P: [(0, None, b"a")]})
 
 

@@ -28,7 +28,7 @@ class AbandonedTransactions:
             config = ProducerConfig(
                 bootstrap=self._bootstrap,
                 transactional_id=f"abandoned-{stage.seed}-{number}",
-                transaction_timeout_ms=chance.randrange(300, 2000),
+                transaction_timeout_ms=chance.randrange(1000, 3000),
             )
             try:
                 async with Producer(config) as producer:
