@@ -164,30 +164,26 @@ def ask_describe_groups() -> Any:
     return DescribeGroupsHandler(groups, lambda _: True, PROBE)(SESSION, DescribeGroupsRequest(NAMES))
 
 
-def ask_offset_fetch() -> Any:
-    groups = [OffsetFetchGroup(name, None) for name in NAMES]
+def fetch_offsets(committed: Any, groups: list[OffsetFetchGroup]) -> Any:
     log: Any = SimpleNamespace(ensure_loaded=lambda group_id: None)
-    offsets: Any = SimpleNamespace(committed=SimpleNamespace(of=lambda group_id: {}))
+    offsets: Any = SimpleNamespace(committed=SimpleNamespace(of=lambda group_id: committed))
     registry: Any = SimpleNamespace(get=lambda group_id: None)
     handler = OffsetFetchHandler(offsets, registry, log, STORE, PROBE)
     return handler(SESSION, OffsetFetchRequest(groups))
 
 
-def ask_offset_fetch_of(committed: Any, topics: list[OffsetFetchTopic] | None) -> Any:
-    log: Any = SimpleNamespace(ensure_loaded=lambda group_id: None)
-    offsets: Any = SimpleNamespace(committed=SimpleNamespace(of=lambda group_id: committed))
-    registry: Any = SimpleNamespace(get=lambda group_id: None)
-    handler = OffsetFetchHandler(offsets, registry, log, STORE, PROBE)
-    return handler(SESSION, OffsetFetchRequest([OffsetFetchGroup("group-0", topics)]))
+def ask_offset_fetch() -> Any:
+    return fetch_offsets({}, [OffsetFetchGroup(name, None) for name in NAMES])
 
 
 def ask_offset_fetch_of_one_topic() -> Any:
-    return ask_offset_fetch_of({}, [OffsetFetchTopic("name-0", range(len(NAMES)))])
+    return fetch_offsets({}, [OffsetFetchGroup("group-0", [OffsetFetchTopic("name-0", range(len(NAMES)))])])
 
 
 def ask_offset_fetch_of_all() -> Any:
     value = SimpleNamespace(offset=7, leader_epoch=0, metadata="", topic_id=ZERO_UUID)
-    return ask_offset_fetch_of({("name-0", number): value for number in range(len(NAMES))}, None)
+    committed = {("name-0", number): value for number in range(len(NAMES))}
+    return fetch_offsets(committed, [OffsetFetchGroup("group-0", None)])
 
 
 def ask_describe_transactions() -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 
 from barnabas import Admin, AdminConfig, TopicPartition
@@ -14,10 +13,10 @@ from tests.torture.soak.final_read import EARLIEST, LATEST, read_all
 from tests.torture.soak.history import Final
 from tests.torture.soak.load.stage import Stage
 from tests.torture.soak.promotion import promote
+from tests.torture.soak.waiting import WAIT_S, lacking_after_a_time
 
 _TOPICS = "(plain|ledger|keyed|trimmed|pipe)-.*"
 _GROUPS = "(classic|new|pipe)-.*"
-_WAIT_S = 60.0
 
 
 async def begin(mirror: Daemon, source: str) -> None:
@@ -42,7 +41,7 @@ async def compare(mirror: Daemon, stage: Stage, final: Final) -> list[Anomaly]:
     async with Admin(AdminConfig(bootstrap=mirror.bootstrap)) as admin:
         lacking = await _wait(admin, ends)
         if lacking:
-            return [Anomaly("no end", f"not copied by the mirror after {_WAIT_S:.0f} s: {lacking}")]
+            return [Anomaly("no end", f"not copied by the mirror after {WAIT_S:.0f} s: {lacking}")]
         copied = await read_all(mirror.bootstrap, places)
         starts = {
             (place.topic, place.partition): found.offset
@@ -60,43 +59,33 @@ async def compare(mirror: Daemon, stage: Stage, final: Final) -> list[Anomaly]:
 
 async def _wait(admin: Admin, ends: Mapping[TopicPartition, int]) -> list[str]:
     """Wait until the mirror has copied up to these offsets; return what it lacks after a time."""
-    lacking = ["the mirror does not answer"]
-    try:
-        async with asyncio.timeout(_WAIT_S):
-            while True:
-                described = await admin.mirrors.describe(MIRROR)
-                at = {(each.topic, each.partition): each for each in described.partitions}
-                lacking = [
-                    f"{place} {at.get((place.topic, place.partition))}, of {end}"
-                    for place, end in ends.items()
-                    if (found := at.get((place.topic, place.partition))) is None or found.offset < end
-                ]
-                if not lacking:
-                    return []
-                await asyncio.sleep(0.1)
-    except TimeoutError:
-        return lacking
+
+    async def find_lacking() -> list[str]:
+        described = await admin.mirrors.describe(MIRROR)
+        at = {(each.topic, each.partition): each for each in described.partitions}
+        return [
+            f"{place} {at.get((place.topic, place.partition))}, of {end}"
+            for place, end in ends.items()
+            if (found := at.get((place.topic, place.partition))) is None or found.offset < end
+        ]
+
+    return await lacking_after_a_time(find_lacking, pause_s=0.1)
 
 
 async def _wait_for_offsets(admin: Admin, final: Final) -> list[str]:
     """Wait until the mirror has the committed offsets of all groups; return those that differ after a time."""
     groups = sorted({group for group, _ in final.offsets})
-    differing = ["the mirror does not answer"]
-    try:
-        async with asyncio.timeout(_WAIT_S):
-            while True:
-                copied = {
-                    (group, (place.topic, place.partition)): committed.offset
-                    for group in groups
-                    for place, committed in (await admin.group_offsets(group)).items()
-                }
-                differing = [
-                    f"{group}, {place}: {copied.get((group, place))} at the mirror, {offset} at the source"
-                    for (group, place), offset in final.offsets.items()
-                    if copied.get((group, place)) != offset
-                ]
-                if not differing:
-                    return []
-                await asyncio.sleep(0.2)
-    except TimeoutError:
-        return differing
+
+    async def find_differing() -> list[str]:
+        copied = {
+            (group, (place.topic, place.partition)): committed.offset
+            for group in groups
+            for place, committed in (await admin.group_offsets(group)).items()
+        }
+        return [
+            f"{group}, {place}: {copied.get((group, place))} at the mirror, {offset} at the source"
+            for (group, place), offset in final.offsets.items()
+            if copied.get((group, place)) != offset
+        ]
+
+    return await lacking_after_a_time(find_differing, pause_s=0.2)

@@ -15,9 +15,9 @@ from tests.torture.soak.copy_checker import find_differences
 from tests.torture.soak.final_read import read_all
 from tests.torture.soak.history import Final, Place, StoredRecord
 from tests.torture.soak.load.stage import PARTITIONS, Stage
+from tests.torture.soak.waiting import WAIT_S, lacking_after_a_time
 
 _RECORDS = 50
-_WAIT_S = 60.0
 
 
 async def promote(mirror: Daemon, stage: Stage, final: Final) -> list[Anomaly]:
@@ -35,7 +35,7 @@ async def promote(mirror: Daemon, stage: Stage, final: Final) -> list[Anomaly]:
     async with Admin(AdminConfig(bootstrap=mirror.bootstrap)) as admin:
         waiting = await _wait(admin, topics)
         if waiting:
-            return [Anomaly("no end", f"not promoted after {_WAIT_S:.0f} s: {waiting}")]
+            return [Anomaly("no end", f"not promoted after {WAIT_S:.0f} s: {waiting}")]
     stage.promoted += len(topics)
     added = await _write(mirror.bootstrap, topics, chance)
     places = [TopicPartition(topic, number) for topic in topics for number in range(PARTITIONS)]
@@ -48,17 +48,12 @@ async def promote(mirror: Daemon, stage: Stage, final: Final) -> list[Anomaly]:
 
 async def _wait(admin: Admin, topics: Collection[str]) -> list[str]:
     """Wait until these topics are promoted; return the others after a time."""
-    waiting = ["the mirror does not answer"]
-    try:
-        async with asyncio.timeout(_WAIT_S):
-            while True:
-                described = await admin.mirrors.describe(MIRROR)
-                waiting = [f"{each}" for each in described.topics if each.topic in topics and each.state != "promoted"]
-                if not waiting:
-                    return []
-                await asyncio.sleep(0.05)
-    except TimeoutError:
-        return waiting
+
+    async def find_waiting() -> list[str]:
+        described = await admin.mirrors.describe(MIRROR)
+        return [f"{each}" for each in described.topics if each.topic in topics and each.state != "promoted"]
+
+    return await lacking_after_a_time(find_waiting, pause_s=0.05)
 
 
 async def _write(bootstrap: str, topics: Collection[str], chance: random.Random) -> dict[Place, list[StoredRecord]]:
