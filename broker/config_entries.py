@@ -15,6 +15,7 @@ from barnabas.config import (
 )
 from barnabas.config.client_metrics_configs import CLIENT_METRICS_CONFIGS
 from barnabas.config.group_configs import GROUP_CONFIGS, describe_group, group_synonyms
+from barnabas.config.property import BadValueError, parse_as, show
 from barnabas.config.synonyms import Synonym, broker_synonyms, topic_synonyms
 from barnabas.config.unserved_configs import UnservedConfig, describe_unserved_broker, describe_unserved_topic
 from barnabas.protocol.messages.cluster.configs import ConfigEntry, ConfigSynonym
@@ -26,6 +27,9 @@ LOGGER_SOURCE: Final = "DYNAMIC_BROKER_LOGGER_CONFIG"
 """Source of the level of a logger, which is no layer of a property."""
 
 _INTERNAL: Final = "internal.segment.bytes"
+_OWN_SOURCES: Final = frozenset(
+    {ConfigSource.DYNAMIC_TOPIC_CONFIG, ConfigSource.GROUP_CONFIG, ConfigSource.CLIENT_METRICS_CONFIG}
+)
 
 
 def topic_entries(
@@ -37,7 +41,7 @@ def topic_entries(
         if known.name == _INTERNAL and value.is_default:
             continue
         synonyms = topic_synonyms(config, known, value) if with_synonyms else []
-        entries.append(_entry(known, _normalized(known, value), synonyms, read_only=False, with_docs=with_docs))
+        entries.append(_entry(known, value, synonyms, read_only=False, with_docs=with_docs))
     return entries + [
         _unserved_entry(each, read_only=False, with_synonyms=with_synonyms, with_docs=with_docs)
         for each in describe_unserved_topic(config, overrides)
@@ -72,7 +76,7 @@ def broker_entries(
     return [
         _entry(
             known,
-            _normalized(known, value),
+            value,
             broker_synonyms(config, known.name) if with_synonyms else [],
             read_only=not known.is_dynamic or known.name not in BROKER_PROPERTIES,
             with_docs=with_docs,
@@ -106,7 +110,7 @@ def client_metrics_entries(
         text = overrides.get(known.name)
         value = ConfigValue(known.default, known.show(known.default), ConfigSource.DEFAULT_CONFIG, "default")
         if text is not None:
-            value = ConfigValue(text, text, ConfigSource.CLIENT_METRICS_CONFIG, "the subscription's config")
+            value = ConfigValue(text, text.strip(), ConfigSource.CLIENT_METRICS_CONFIG, "the subscription's config")
         synonyms = [Synonym(known.name, value)] if with_synonyms and text is not None else []
         entries.append(_entry(known, value, synonyms, read_only=False, with_docs=with_docs))
     return entries
@@ -123,29 +127,19 @@ def mirror_entries(definitions: Mapping[str, str], *, with_synonyms: bool = Fals
     return [_of_unknown_type(name, text, source, with_synonyms) for name, text in definitions.items()]
 
 
-def _normalized(known: Property, value: ConfigValue) -> ConfigValue:
-    """Return the value that holds as Kafka writes it; synonyms have the text that was set.
-
-    The text of a reference to a config provider stays: it may stand for a secret.
-    """
-    if value.text is None or "${" in value.text:
-        return value
-    return value._replace(text=known.show(value.value))
-
-
 def _entry(
     known: Property, value: ConfigValue, synonyms: Iterable[Synonym], *, read_only: bool, with_docs: bool
 ) -> ConfigEntry:
     return ConfigEntry(
         name=known.name,
-        value=value.text,
+        value=_written(known, value),
         source=value.source.name,
         type=known.type.value,
         doc=known.doc if with_docs else "",
         read_only=read_only,
         is_default=value.is_default,
         sensitive=known.is_sensitive,
-        synonyms=[ConfigSynonym(each.name, each.value.text, each.value.source.name) for each in synonyms],
+        synonyms=[_synonym(known, each) for each in synonyms],
     )
 
 
@@ -156,15 +150,36 @@ def _unserved_entry(
     layers = described.layers if with_synonyms else []
     return ConfigEntry(
         name=described.name,
-        value=value.text,
+        value=_written(known, value),
         source=value.source.name,
         type=UNKNOWN_TYPE if known is None else known.type.value,
         doc=known.doc if with_docs and known is not None else "",
         read_only=read_only,
         is_default=value.is_default,
         sensitive=is_secret,
-        synonyms=[ConfigSynonym(each.name, each.value.text, each.value.source.name) for each in layers],
+        synonyms=[_synonym(known, each) for each in layers],
     )
+
+
+def _synonym(known: Property | None, synonym: Synonym) -> ConfigSynonym:
+    """Describe one source of a value: a resource's own as Kafka writes it, a broker's with the text that was set."""
+    value = synonym.value
+    text = _written(known, value) if value.source in _OWN_SOURCES else value.text
+    return ConfigSynonym(synonym.name, text, value.source.name)
+
+
+def _written(known: Property | None, value: ConfigValue) -> str | None:
+    """Return a value as Kafka writes it: the text of what was parsed instead of the text that was set.
+
+    The text of a reference to a config provider stays, because it may stand for a secret. So does one that is not of
+    the property's type, as a property without effect here may have.
+    """
+    if known is None or value.text is None or value.is_default or "${" in value.text:
+        return value.text
+    try:
+        return show(parse_as(known.type, value.text))
+    except BadValueError:
+        return value.text
 
 
 def _of_unknown_type(name: str, text: str, source: ConfigSource, with_synonyms: bool) -> ConfigEntry:

@@ -25,6 +25,7 @@ from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.errors import ConfigError
 from barnabas.config.offset_reset import OffsetResetValue
 from barnabas.config.property import BadValueError, Property, PropertyType, Synonym
+from barnabas.config.property_values import DEFAULT_ORIGIN
 from barnabas.config.tables.broker_properties import BROKER_PROPERTIES
 from barnabas.config.validators import AtLeast, Between, OneOf
 from barnabas.config.value import ConfigSource, ConfigValue, PropertyValue
@@ -152,25 +153,30 @@ def own_value(name: str, overrides: Mapping[str, str]) -> PropertyValue:
 
 
 def describe_group(config: BrokerConfig, overrides: Mapping[str, str]) -> list[tuple[Property, ConfigValue]]:
-    """Return every served config of a group with its value and origin."""
+    """Return every served config of a group with its value, unclamped, and origin. An illegal one counts as unset."""
     described = []
     for known in GROUP_CONFIGS.values():
-        has_broker_property = bool(known.synonyms)
-        if known.name in overrides:
-            own = group_value(config, known.name, overrides) if has_broker_property else overrides[known.name]
-            value = ConfigValue(own, overrides[known.name], ConfigSource.GROUP_CONFIG, ORIGIN)
-        elif has_broker_property:
+        own = own_value(known.name, overrides)
+        if own is not None:
+            value = ConfigValue(own, overrides[known.name].strip(), ConfigSource.GROUP_CONFIG, ORIGIN)
+        elif known.synonyms:
             value = config.value(known.synonyms[0].name)
         else:
-            value = ConfigValue(known.default, known.show(known.default), ConfigSource.DEFAULT_CONFIG, "default")
+            value = _default_of(known)
         described.append((known, value))
     return described
 
 
 def group_synonyms(config: BrokerConfig, known: Property, value: ConfigValue) -> Sequence[tuple[str, ConfigValue]]:
-    """Return the synonyms of a config: the group's own value, then the layers of the broker property."""
+    """Return the synonyms of a config: the group's own value, then the broker property's layers or the default."""
     own = [(known.name, value)] if value.source is ConfigSource.GROUP_CONFIG else []
+    if not known.synonyms:
+        return [*own, (known.name, _default_of(known))]
     return [*own, *((each.name, layer) for each in known.synonyms for layer in config.layers(each.name))]
+
+
+def _default_of(known: Property) -> ConfigValue:
+    return ConfigValue(known.default, known.show(known.default), ConfigSource.DEFAULT_CONFIG, DEFAULT_ORIGIN)
 
 
 def _ensure_legal(name: str, text: str, config: BrokerConfig) -> None:

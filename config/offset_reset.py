@@ -4,6 +4,8 @@
     latest                          after the last record
     by_duration:<PnDTnHnMn.nS>      at the first record that is at most that old; ISO 8601, not negative
 
+The words are in lower case, the duration in either.
+
 Source: Kafka's AutoOffsetResetStrategy, java.time.Duration.parse.
 """
 
@@ -43,10 +45,9 @@ LATEST: Final = OffsetReset(ResetTo.LATEST)
 
 def parse_offset_reset(text: str) -> OffsetReset | None:
     """Return the value; None if it is illegal."""
-    lowered = text.lower()
-    if lowered in (ResetTo.EARLIEST.value, ResetTo.LATEST.value):
-        return OffsetReset(ResetTo(lowered))
-    if not lowered.startswith(_BY_DURATION):
+    if text in (ResetTo.EARLIEST.value, ResetTo.LATEST.value):
+        return OffsetReset(ResetTo(text))
+    if not text.startswith(_BY_DURATION):
         return None
     duration_ms = _duration_ms(text[len(_BY_DURATION) :])
     if duration_ms is None or not 0 <= duration_ms <= _LONGEST_MS:

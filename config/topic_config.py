@@ -54,7 +54,7 @@ def describe_topic(broker_config: BrokerConfig, overrides: Mapping[str, str]) ->
             except BadValueError:
                 pass  # complaints() says so; here the broker's value holds, as in LogConfig.with_overrides.
             else:
-                value = ConfigValue(parsed, known.show(parsed), ConfigSource.DYNAMIC_TOPIC_CONFIG, ORIGIN)
+                value = ConfigValue(parsed, text.strip(), ConfigSource.DYNAMIC_TOPIC_CONFIG, ORIGIN)
         described.append((known, value))
     return described
 

@@ -22,6 +22,7 @@ from typing import Any, Final, NamedTuple
 from barnabas.config.names import LISTENER_PREFIX
 from barnabas.config.property import BadValueError, Property, PropertyType, Synonym, UpdateMode, parse_as
 from barnabas.config.property_values import DEFAULT_ORIGIN, PropertyValues
+from barnabas.config.synonyms import Synonym as Layer
 from barnabas.config.tables.broker_properties import BROKER_PROPERTIES
 from barnabas.config.tables.topic_properties import TOPIC_PROPERTIES
 from barnabas.config.value import ConfigSource, ConfigValue, PropertyValue
@@ -30,13 +31,6 @@ NO_EFFECT: Final = "Has no effect in Barnabas. In Apache Kafka: "
 """What the documentation of each property begins with."""
 
 _TABLES: Final = Path(__file__).parent / "tables"
-
-
-class Layer(NamedTuple):
-    """A property in one layer."""
-
-    name: str
-    value: ConfigValue
 
 
 class UnservedConfig(NamedTuple):

@@ -302,20 +302,6 @@ def test_every_property_is_described_once_in_the_order_of_the_table() -> None:
     assert list(described({})) == list(TOPIC_PROPERTIES)
 
 
-def test_an_override_is_described_as_kafka_writes_its_value_and_not_as_it_was_set() -> None:
-    overrides = {
-        "min.cleanable.dirty.ratio": "1",
-        "preallocate": "TRUE",
-        "cleanup.policy": "compact, delete",
-        "retention.ms": " 0100 ",
-        "compression.type": " gzip",
-    }
-
-    found = described(overrides)
-
-    assert [found[name][0] for name in overrides] == ["1.0", "true", "compact,delete", "100", "gzip"]
-
-
 def test_sources_carry_kafkas_numbers() -> None:
     entries = describe_topic(load(), {})
 

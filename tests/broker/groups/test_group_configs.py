@@ -109,8 +109,14 @@ def test_the_configs_of_share_groups_without_a_broker_property_are_described(kaf
     configs = describe(kafka, "share")
     isolation, reset = configs["share.isolation.level"], configs["share.auto.offset.reset"]
     assert (isolation.value, isolation.config_source) == ("read_committed", OF_GROUP)
-    assert [(each.name, each.source) for each in isolation.synonyms] == [("share.isolation.level", OF_GROUP)]
-    assert (reset.value, reset.config_source, len(reset.synonyms)) == ("latest", DEFAULT, 0)
+    assert [(each.name, each.value, each.source) for each in isolation.synonyms] == [
+        ("share.isolation.level", "read_committed", OF_GROUP),
+        ("share.isolation.level", "read_uncommitted", DEFAULT),
+    ]
+    assert (reset.value, reset.config_source) == ("latest", DEFAULT)
+    assert [(each.name, each.value, each.source) for each in reset.synonyms] == [
+        ("share.auto.offset.reset", "latest", DEFAULT)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -199,7 +205,17 @@ def test_a_share_group_s_settings_are_the_broker_s_with_its_own_configs_on_top()
 
 
 @pytest.mark.parametrize(
-    "text", ["", "by_duration", "by_duration:", "by_duration:P", "by_duration:PT", "by_duration:-PT1S"]
+    "text",
+    [
+        "",
+        "Earliest",
+        "BY_DURATION:PT1S",
+        "by_duration",
+        "by_duration:",
+        "by_duration:P",
+        "by_duration:PT",
+        "by_duration:-PT1S",
+    ],
 )
-def test_a_duration_to_go_back_is_iso_8601_and_not_negative(text: str) -> None:
+def test_an_offset_reset_is_in_lower_case_with_an_iso_8601_duration_that_is_not_negative(text: str) -> None:
     assert parse_offset_reset(text) is None

@@ -1,4 +1,4 @@
-"""DescribeConfigs of brokers and topics names what Kafka 4.3 names, with its types, defaults, synonyms and texts.
+"""DescribeConfigs names what Kafka 4.3 names, with its types, defaults, synonyms and texts.
 
 Both brokers run with different settings, so a property's default is compared, not its value. Every difference is listed
 here with its reason.
@@ -14,12 +14,13 @@ import pytest
 
 from barnabas.config.document import DIFFERENCES
 from barnabas.config.unserved_configs import NO_EFFECT, unserved_broker_properties, unserved_topic_properties
+from barnabas.protocol.messages.cluster.configs import OP_SET
 from tests.config.test_kafka_tables import OURS_ALONE
 from tests.support.daemon import start_daemon
 from tests.support.kafka.apache_kafka import Kafka
 from tests.support.kafka.kafka_wire import KafkaWire, schema
 
-BROKER, TOPIC = 4, 2
+BROKER, TOPIC, CLIENT_METRICS, GROUP = 4, 2, 16, 32
 DEFAULT: Final = 5
 
 NOT_DEFINED_BY_KAFKA = "read by Kafka without a definition, as its authorizer's"
@@ -43,6 +44,9 @@ SET = {
     "log.cleaner.enable": "TRUE",
     "log.segment.bytes": "+2097152",
     "log.cleaner.io.max.bytes.per.second": "1e12",
+    "group.consumer.heartbeat.interval.ms": "+6000",
+    "group.share.delivery.count.limit": " 07",
+    "num.network.threads": "+3",
 }
 """Properties of both brokers, written in another way than Kafka writes values."""
 SET_BY_TOPIC = {
@@ -50,6 +54,22 @@ SET_BY_TOPIC = {
     "cleanup.policy": "delete, compact",
     "preallocate": "False",
     "segment.bytes": " 3145728 ",
+    "remote.storage.enable": " FALSE ",
+    "local.retention.ms": "+007",
+}
+SET_BY_GROUP = {
+    "consumer.session.timeout.ms": "+50000",
+    "streams.num.standby.replicas": "01",
+    "share.record.lock.duration.ms": "020000",
+    "share.isolation.level": " read_committed ",
+    "share.auto.offset.reset": " by_duration:pt1h ",
+    "share.renew.acknowledge.enable": " FALSE ",
+    "streams.session.timeout.ms": "0050000",
+}
+SET_BY_SUBSCRIPTION = {
+    "metrics": " a , b",
+    "interval.ms": "+01000",
+    "match": " client_id=a , client_software_name = b ",
 }
 SET_AT_FORMAT = {"min.insync.replicas": "Kafka 4 sets it for all brokers when it formats a directory"}
 
@@ -75,6 +95,16 @@ def _described(kafka: KafkaWire, kind: int, name: str) -> dict[str, Any]:
     return {config.name: config for config in result.configs}
 
 
+def _set(kafka: KafkaWire, kind: int, name: str, values: Mapping[str, str]) -> None:
+    kinds = schema("incremental_alter_configs", 1, "request")
+    configs = tuple(
+        kinds.AlterableConfig(name=each, config_operation=OP_SET, value=text) for each, text in values.items()
+    )
+    resource = kinds.AlterConfigsResource(resource_type=kind, resource_name=name, configs=configs)
+    (result,) = kafka.call("incremental_alter_configs", 1, resources=(resource,), validate_only=False).responses
+    assert result.error_code == 0, result.error_message
+
+
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     directory = tmp_path_factory.mktemp("configs")
@@ -94,6 +124,8 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
         KafkaWire(ours.host, ours.port) as our_wire,
     ):
         for wire in (their_wire, our_wire):
+            _set(wire, GROUP, "with-configs", SET_BY_GROUP)
+            _set(wire, CLIENT_METRICS, "with-configs", SET_BY_SUBSCRIPTION)
             wire.call("create_topics", 7, topics=tuple(new), timeout=timedelta(seconds=30), validate_only=False)
         yield Pair(their_wire, our_wire)
 
@@ -139,9 +171,32 @@ def test_a_topic_describes_what_kafkas_does_with_the_same_values_and_synonyms(pa
         assert defaults(config) == defaults(expected), name
 
 
+@pytest.mark.parametrize(("kind", "count"), [(GROUP, 17), (CLIENT_METRICS, 3)])
+def test_what_is_unset_of_a_group_and_of_a_subscription_is_described_as_kafkas_with_the_same_synonyms(
+    pair: Pair, kind: int, count: int
+) -> None:
+    def seen(config: Any) -> tuple[Any, ...]:
+        synonyms = [(each.name, each.value, each.source) for each in config.synonyms]
+        return config.value, config.config_type, config.config_source, config.read_only, config.is_sensitive, synonyms
+
+    theirs, ours = pair.described(kind, "without-configs")
+
+    assert set(ours) == set(theirs)
+    assert len(ours) == count
+    for name in theirs:
+        if f"group.{name}" not in DIFFERENCES:
+            assert seen(ours[name]) == seen(theirs[name]), name
+
+
 @pytest.mark.parametrize(
     ("kind", "name", "names"),
-    [(BROKER, "1", SET), (TOPIC, "described", SET_BY_TOPIC), (TOPIC, "with-configs", SET_BY_TOPIC)],
+    [
+        (BROKER, "1", SET),
+        (TOPIC, "described", SET_BY_TOPIC),
+        (TOPIC, "with-configs", SET_BY_TOPIC),
+        (GROUP, "with-configs", SET_BY_GROUP),
+        (CLIENT_METRICS, "with-configs", SET_BY_SUBSCRIPTION),
+    ],
 )
 def test_a_value_is_described_as_kafka_writes_it_and_not_as_it_was_set(
     pair: Pair, kind: int, name: str, names: Mapping[str, str]
