@@ -316,11 +316,9 @@ class ProduceHandler:
         if acks == ACKS_ALL:
             self._partitions.replication.ensure_in_time(partition)
         refusal = refusals.get((topic, number)) if refusals else None
-        if refusal is not None and refusal.code is not ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
+        if refusal is not None:
             raise refusal
         try:
-            if refusal is not None:
-                raise refusal  # as from the append, where Kafka checks the sequence
             if refusals is None:
                 return partition, partition.append(records, checked)
             return partition, partition.append_in_transaction(records, checked)

@@ -149,18 +149,20 @@ class ProduceAdmission:
         if not admission and not self._refused_sequences and not any(sequence for _, _, sequence in waiting):
             return refusals  # a batch with sequence 0 overtook none
         for each in waiting:
-            key, _, base_sequence = each
+            key, partition, base_sequence = each
             code = admission.get(key)
             if code is not None:
                 refusals[key] = _as_produce_error(request, code)
                 if not request.adds_partitions:
                     self._note_refused(each, producer)
             elif (expected := self._expected_sequence(request, each, producer)) < base_sequence:
-                refusals[key] = BrokerError(
+                refusals[key] = overtook = BrokerError(
                     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
                     f"producer {producer[0]} begins in {key[0]}-{key[1]} with sequence {base_sequence},"
                     f" expected is {expected}",
                 )
+                # Kafka checks the sequence in its append, whose errors have the start offset.
+                overtook.log_start_offset = partition.log.log_start_offset
         return refusals
 
     def _expected_sequence(self, request: ProduceRequest, waiting: _Waiting, producer: tuple[int, int]) -> int:
