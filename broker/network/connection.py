@@ -33,10 +33,10 @@ from barnabas.protocol.framing import REQUEST_LIMIT, SIZE_PREFIX, FrameError, Fr
 
 if TYPE_CHECKING:
     from barnabas.broker.network.connection_registry import ConnectionRegistry
-    from barnabas.broker.network.dispatch import Handler, LateResponse
+    from barnabas.broker.network.dispatch import Handler
     from barnabas.broker.network.gating import Gate, Serve
     from barnabas.broker.network.kernels._frames import FrameRun, PlainFrames
-    from barnabas.broker.network.response_frame import ResponseFrame
+    from barnabas.broker.network.response_frame import LateResponse, ResponseFrame
     from barnabas.broker.network.session import Session
 
 logger = logging.getLogger(__name__)

@@ -22,21 +22,20 @@ from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from barnabas.broker.network.deferred import Deferred
-from barnabas.broker.network.response_frame import CloseConnection, ResponseFrame
+from barnabas.broker.network.response_frame import CloseConnection, LateResponse, ResponseFrame, encoded, throttled
 from barnabas.broker.repeated_warnings import Event, RepeatedWarnings
 from barnabas.protocol.dialects import dialect_of
-from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.framing import FrameError
 from barnabas.protocol.messages.api_key import ApiKey
-from barnabas.protocol.messages.data.produce import forget_records
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from barnabas.broker.network.kernels._frames import FrameRun
+    from barnabas.broker.network.pending_request import PendingRequest
     from barnabas.broker.network.session import Session
     from barnabas.broker.probes import ApiProbe, BrokerProbes
-    from barnabas.broker.quotas.session_quota import SessionQuota
     from barnabas.protocol.dialects import Dialect, Header
 
 logger = logging.getLogger(__name__)
@@ -52,11 +51,6 @@ Handler = Callable[["Session", Any], Outcome]
 
 _Route = tuple[Handler, "ApiProbe"]
 """A plain tuple: unpacking one is faster than unpacking a NamedTuple, and this is once per request."""
-
-_new_tuple = tuple.__new__
-
-LateResponse = ResponseFrame | CloseConnection | None
-"""Result of a deferred request: a frame, no response (None), or the end of its connection."""
 
 LARGE_REQUEST_BYTES: Final = 64 * 1024
 """A longer frame without records is decoded on a thread; a client with some hundred partitions sends shorter ones."""
@@ -123,7 +117,7 @@ class Dispatcher:
         if begun is not None:
             handler = begun
         elif len(frame) > LARGE_REQUEST_BYTES and header.api != _PRODUCE:
-            pending = _PendingRequest(dialect, header, None, session, probe, started, self._warnings)
+            pending = self._pending(dialect, header, None, session, probe, started)
             return self._run_in_task(pending, self._decode_and_handle(pending, handler), is_large=True)
         request: Any = None
         try:
@@ -131,17 +125,24 @@ class Dispatcher:
             response = handler(session, request)
             kind = type(response)
             if kind is not Deferred and kind is not CoroutineType:
-                response_frame = _encode(dialect, header, response)
+                response_frame = encoded(dialect, header, response)
                 if quota is not None:
-                    response_frame = _throttled(quota, dialect, header, response_frame)
+                    response_frame = throttled(quota, dialect, header, response_frame)
                 probe.observe(perf_counter() - started)
                 return response_frame
         except (CloseConnection, FrameError):
             raise
         except Exception as error:  # noqa: BLE001 - a bug in a handler must not affect other connections
-            return _PendingRequest(dialect, header, request, session, probe, started, self._warnings).refuse(error)
-        pending = _PendingRequest(dialect, header, request, session, probe, started, self._warnings)
+            return self._pending(dialect, header, request, session, probe, started).refuse(error)
+        pending = self._pending(dialect, header, request, session, probe, started)
         return pending.respond_later(response) if kind is Deferred else self._run_in_task(pending, response)
+
+    def _pending(
+        self, dialect: Dialect, header: Header, request: Any, session: Session, probe: ApiProbe, started: float
+    ) -> PendingRequest:
+        from barnabas.broker.network.pending_request import PendingRequest  # here: a start has none, and is short
+
+        return PendingRequest(dialect, header, request, session, probe, started, self._warnings)
 
     def _refuse_unknown(self, dialect: Dialect, session: Session, header: Header) -> ResponseFrame:
         self._unknown.count_error(ErrorCode.UNSUPPORTED_VERSION.name.lower())
@@ -170,7 +171,7 @@ class Dispatcher:
             distinct=f"{header.api} {header.version}",
         )
 
-    async def _decode_and_handle(self, pending: _PendingRequest, handler: Handler) -> Any:
+    async def _decode_and_handle(self, pending: PendingRequest, handler: Handler) -> Any:
         """Decode a large request on a thread, run its handler, and return what the handler returns in the end."""
         try:
             pending.request = await self._on_codec_thread(pending, pending.decode)
@@ -183,7 +184,7 @@ class Dispatcher:
         return await response if type(response) is CoroutineType else response
 
     def _run_in_task(
-        self, pending: _PendingRequest, work: Coroutine[Any, Any, Any], *, is_large: bool = False
+        self, pending: PendingRequest, work: Coroutine[Any, Any, Any], *, is_large: bool = False
     ) -> Deferred[LateResponse]:
         """Run a coroutine handler in a task, to its end even when the client disconnects.
 
@@ -242,14 +243,14 @@ class Dispatcher:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _encode_on_thread(self, pending: _PendingRequest, response: Any) -> LateResponse:
+    async def _encode_on_thread(self, pending: PendingRequest, response: Any) -> LateResponse:
         try:
-            frame = await self._on_codec_thread(pending, _encode, pending.dialect, pending.header, response)
+            frame = await self._on_codec_thread(pending, encoded, pending.dialect, pending.header, response)
         except Exception as error:  # noqa: BLE001 - as above
             return pending.respond(error)
         return pending.respond(frame)
 
-    async def _on_codec_thread(self, pending: _PendingRequest, function: Callable[..., T], *args: Any) -> T:
+    async def _on_codec_thread(self, pending: PendingRequest, function: Callable[..., T], *args: Any) -> T:
         """Return the function's result; its processor time counts as the request's."""
         spent = 0.0
 
@@ -266,138 +267,3 @@ class Dispatcher:
         finally:
             if pending.quota is not None:
                 pending.quota.spend(spent)
-
-
-def _encode(dialect: Dialect, header: Header, response: Any) -> ResponseFrame | None:
-    """Return the frame of a response; None stays None."""
-    if response is None:
-        return None
-    response_frame: ResponseFrame = _new_tuple(ResponseFrame, dialect.encode_response(header, response))
-    return response_frame
-
-
-def _throttled(
-    quota: SessionQuota, dialect: Dialect, header: Header, response_frame: ResponseFrame | None
-) -> ResponseFrame | None:
-    """Count a served request, mute its connection if a quota is exceeded, and return the response that says so."""
-    throttle_ms = quota.finish(header.api, is_answered=response_frame is not None)
-    if throttle_ms == 0 or response_frame is None:
-        return response_frame
-    return _with_throttle(dialect, header, response_frame, throttle_ms)
-
-
-def _with_throttle(dialect: Dialect, header: Header, response_frame: ResponseFrame, throttle_ms: int) -> ResponseFrame:
-    return ResponseFrame(dialect.with_throttle(header, response_frame.header, throttle_ms), response_frame.parts)
-
-
-class _PendingRequest:
-    """A request whose response is not encoded yet: what the encoding needs, and when the request arrived."""
-
-    __slots__ = ("dialect", "header", "is_dropped", "probe", "quota", "request", "session", "started", "warnings")
-
-    def __init__(
-        self,
-        dialect: Dialect,
-        header: Header,
-        request: Any,
-        session: Session,
-        probe: ApiProbe,
-        started: float,
-        warnings: RepeatedWarnings,
-    ) -> None:
-        self.dialect = dialect
-        self.header = header
-        self.request = request
-        self.session = session
-        self.quota = session.quota
-        self.probe = probe
-        self.started = started
-        self.warnings = warnings
-        self.is_dropped = False
-        """Whether the client has gone, and nobody waits for the response."""
-
-    def decode(self) -> Any:
-        """Return the decoded request. For any thread; raises what the dialect raises, or CloseConnection if dropped."""
-        header = self.header  # first: `drop` takes the frame from it after it has set `is_dropped`
-        if self.is_dropped:
-            raise CloseConnection("the client has gone")
-        return self.dialect.decode_body(header)
-
-    def drop(self) -> None:
-        """Forget the frame, unless it is being decoded: its memory no longer counts as that of the connection."""
-        self.is_dropped = True
-        self.release_frame()
-
-    def respond(self, response: Any) -> LateResponse:
-        """Return the frame of a late response, or of the exception that replaced it; None and a frame stay as they are.
-
-        Never raises: the caller that resolves a Deferred must not receive this request's errors, and the connection
-        must not wait forever.
-        """
-        try:
-            if self.quota is not None:
-                self.quota.resume()
-            if isinstance(response, CloseConnection | FrameError):
-                raise response
-            if isinstance(response, Exception):
-                return self.refuse(response)
-            try:
-                is_encoded = type(response) is ResponseFrame
-                response_frame = response if is_encoded else _encode(self.dialect, self.header, response)
-                if self.quota is not None:
-                    response_frame = _throttled(self.quota, self.dialect, self.header, response_frame)
-            except Exception as error:  # noqa: BLE001 - see above
-                return self.refuse(error)
-        except CloseConnection as end:
-            return end
-        except FrameError as error:
-            return CloseConnection(str(error))
-        except Exception as error:  # noqa: BLE001 - see above
-            self._log_bug("the error response", error)
-            return CloseConnection(f"no response could be encoded for api {self.header.api}")
-        self.probe.observe(perf_counter() - self.started)
-        return response_frame
-
-    def respond_later(self, response: Deferred[Any]) -> Deferred[LateResponse]:
-        """Return the deferred frame of a deferred response."""
-        self.release_frame()
-        if self.quota is not None:
-            self.quota.suspend()
-        late: Deferred[LateResponse] = Deferred(on_cancel=response.cancel)
-        response.then(lambda value: late.resolve(self.respond(value)))
-        return late
-
-    def release_frame(self) -> None:
-        """Drop all views of the receive buffer: the next frame will overwrite it."""
-        self.header = self.header.without_frame()
-        forget_records(self.request)
-
-    def refuse(self, error: Exception) -> ResponseFrame:
-        """Return the error response to the whole request; a bug is logged with its traceback."""
-        header = self.header
-        if isinstance(error, BrokerError):
-            code, message = error.code, error.message
-            if self.request is None:
-                self.warnings.warn(
-                    logger,
-                    Event(self.session.host, "a request that does not decode was refused"),
-                    "a request of api %d from %s is refused: %s",
-                    header.api,
-                    self.session,
-                    error,
-                )
-        else:
-            code, message = ErrorCode.UNKNOWN_SERVER_ERROR, "an error inside the broker; its log says more"
-            self._log_bug("the handler", error)
-        self.probe.count_error(code.name.lower())
-        self.probe.observe(perf_counter() - self.started)
-        response_frame = ResponseFrame(*self.dialect.encode_error(header, self.request, code, message))
-        if self.quota is not None:
-            return _throttled(self.quota, self.dialect, header, response_frame) or response_frame
-        return response_frame
-
-    def _log_bug(self, place: str, error: Exception) -> None:
-        """Log a traceback, or count it: a client can repeat the request that meets a bug."""
-        name = f"a bug in {place} of api {self.header.api}"
-        event = Event(self.session.host, name)
-        self.warnings.bug(logger, event, error, "%s, request of %s", name, self.session)

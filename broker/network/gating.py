@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from barnabas.broker.network.deferred import Deferred
-from barnabas.broker.network.dispatch import LateResponse
-from barnabas.broker.network.response_frame import ResponseFrame
+from barnabas.broker.network.response_frame import LateResponse, ResponseFrame
 from barnabas.broker.network.session import Session
 from barnabas.protocol.framing import FrameError, FrameLimit
 

@@ -1,8 +1,8 @@
 from collections.abc import Callable, Mapping
 
 from barnabas.broker.network.deferred import Deferred
-from barnabas.broker.network.dispatch import Handler, LateResponse
-from barnabas.broker.network.response_frame import ResponseFrame
+from barnabas.broker.network.dispatch import Handler
+from barnabas.broker.network.response_frame import LateResponse, ResponseFrame
 from barnabas.broker.network.session import Session
 from barnabas.broker.probes import ApiProbe
 

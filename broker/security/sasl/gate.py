@@ -22,9 +22,8 @@ from barnabas.protocol.framing import NATIVE_MAGIC
 if TYPE_CHECKING:
     import asyncio
 
-    from barnabas.broker.network.dispatch import LateResponse
     from barnabas.broker.network.gating import GatedConnection
-    from barnabas.broker.network.response_frame import ResponseFrame
+    from barnabas.broker.network.response_frame import LateResponse, ResponseFrame
     from barnabas.broker.network.session import Session
     from barnabas.broker.security.sasl.conversation import Login, Outcome
     from barnabas.broker.security.sasl.listener import SaslListener

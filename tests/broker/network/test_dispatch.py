@@ -12,8 +12,8 @@ import msgpack
 import pytest
 
 from barnabas.broker.network.deferred import Deferred
-from barnabas.broker.network.dispatch import LARGE_REQUEST_BYTES, Dispatcher, LateResponse
-from barnabas.broker.network.response_frame import CloseConnection, ResponseFrame
+from barnabas.broker.network.dispatch import LARGE_REQUEST_BYTES, Dispatcher
+from barnabas.broker.network.response_frame import CloseConnection, LateResponse, ResponseFrame
 from barnabas.broker.network.session import Session
 from barnabas.broker.probes import BrokerProbes
 from barnabas.broker.repeated_warnings import BUG_LINES

@@ -220,6 +220,7 @@ def seconds(monkeypatch: pytest.MonkeyPatch) -> Seconds:
     clock = Seconds()
     monkeypatch.setattr(session_quota, "perf_counter", clock)
     monkeypatch.setattr("barnabas.broker.network.dispatch.perf_counter", clock)
+    monkeypatch.setattr("barnabas.broker.network.pending_request.perf_counter", clock)
     return clock
 
 
