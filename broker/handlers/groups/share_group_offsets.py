@@ -43,6 +43,7 @@ from barnabas.protocol.messages.groups.share_group_offsets import (
     GroupToDescribe,
 )
 from barnabas.protocol.messages.security.resources import Operation, ResourceType
+from barnabas.protocol.uuids import ZERO_UUID
 
 if TYPE_CHECKING:
     from barnabas.broker.groups.share.groups import ShareGroups
@@ -97,17 +98,15 @@ class DescribeShareGroupOffsetsHandler:
         summaries = await self._groups.offsets.summaries(group_id, pairs) if pairs else {}
         topics = []
         for name, numbers in wanted:
-            if name in known:
-                rows = []
-                for number in numbers:
-                    rows.append(self._row(name, number, summaries.get((known[name], number))))
-                    if turns.is_over:
-                        await turns.next()
-                topics.append(DescribedTopicOffsets(name, rows, known[name]))
-            elif name not in denied:
-                topics.append(DescribedTopicOffsets(name, [DescribedOffset(number) for number in numbers]))
-            if turns.is_over:
-                await turns.next()
+            if name in denied:
+                continue
+            topic_id = known.get(name, ZERO_UUID)
+            rows = []
+            for number in numbers:
+                if turns.is_over:
+                    await turns.next()
+                rows.append(self._row(name, number, summaries.get((topic_id, number))))
+            topics.append(DescribedTopicOffsets(name, rows, topic_id))
         if asked.topics is not None:
             error = denial(ResourceType.TOPIC)
             topics += [
