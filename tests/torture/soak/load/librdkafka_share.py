@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import threading
 import time
 from collections.abc import Sequence
 
@@ -26,6 +27,7 @@ _TYPES = {
     RELEASED: AcknowledgeType.RELEASE,
     REJECTED: AcknowledgeType.REJECT,
 }
+_CLOSE_S = 30.0
 _CHANCES = {ACCEPTED: 93, RELEASED: 5, REJECTED: 2}
 
 
@@ -66,8 +68,8 @@ class LibrdkafkaShareMember:
                 time.sleep(0.2)
             finally:
                 # What it could not acknowledge is its own until it leaves: it does not try again.
-                with contextlib.suppress(KafkaException):
-                    consumer.close()
+                if not _closed(consumer):
+                    stage.note_error(f"{self._name}/{lives}", f"librdkafka did not close within {_CLOSE_S} s")
 
     def _is_over(self) -> bool:
         return self._stage.shared_done.is_set() or self._stage.over.is_set()
@@ -101,6 +103,23 @@ class LibrdkafkaShareMember:
         if failed:
             self._stage.note_error(session, failed)
         return all(each.place in written for each in deliveries)
+
+
+def _closed(consumer: ShareConsumer) -> bool:
+    """Close a consumer; return whether it ended in time.
+
+    After a reconnection, librdkafka 2.16 sometimes waits without end for a partition to stop ("waiting for 1 toppar(s),
+    0 commit(s), 0 share session leave(s) remaining"), with no request on its way.
+    """
+
+    def close() -> None:
+        with contextlib.suppress(KafkaException):
+            consumer.close()
+
+    closing = threading.Thread(target=close, daemon=True)
+    closing.start()
+    closing.join(_CLOSE_S)
+    return not closing.is_alive()
 
 
 def _deliveries(session: str, since: int, tick: int, messages: Sequence[Message]) -> list[Delivery]:
