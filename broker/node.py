@@ -12,7 +12,6 @@ No broker state is global to the process, so a process may run several brokers.
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import socket
 from collections.abc import Callable, Mapping
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 from barnabas.broker.authorization.configured import configured_authorizer
 from barnabas.broker.coordinator_log.parts import LogParts
 from barnabas.broker.coordinators import Coordinators
+from barnabas.broker.garbage import GarbageCollection
 from barnabas.broker.handlers.api_table import ApiTable, HandlerContext
 from barnabas.broker.image_applier import ImageApplier
 from barnabas.broker.live_config import LiveConfig
@@ -85,10 +85,6 @@ DRAIN_SECONDS: Final = 10.0
 CODEC_THREADS: Final = 2
 """Number of threads that decode large requests and encode large responses: one such client does not delay another."""
 
-GC_THRESHOLD: Final = 10_000
-"""Objects that are new since the last collection, when the next one begins. At Python's 700, one large request leads to
-several full collections of 80 ms each. It counts for the whole process, also after the broker's end."""
-
 BLOCKING_IO_THREADS: Final = 4
 """Number of threads that read cold segments and search by timestamp."""
 
@@ -148,6 +144,7 @@ class Node:
         self._certificates = self._state.certificates = Certificates()
         self._loop_lag = LoopLagTimer(loop, self._probes.loop_lag)
         self._loop_stalls = LoopStallTimer(loop, self._probes.loop_stalls)
+        self._garbage = GarbageCollection(loop)
         self._sockets: list[socket.socket] = []
         self._metrics: MetricsServer | None = None
         self._services: _Services | None = None
@@ -225,6 +222,7 @@ class Node:
         await services.connections.drain(DRAIN_SECONDS)
         self._loop_lag.stop()
         self._loop_stalls.stop()
+        self._garbage.stop()
         if self._token_sweep is not None:
             self._token_sweep.cancel()
         await services.mirrors.stop()
@@ -255,14 +253,10 @@ class Node:
             ) from error
 
     def _open_storage(self) -> _Storage:
-        """Open directories, metadata and logs.
-
-        Garbage collection is off meanwhile: loading allocates many objects, none of which can be collected. They are
-        frozen without a last collection, which would take 15 ms and free 700 small objects.
-        """
+        """Open directories, metadata and logs."""
         config, clock = self._config, self._clock
         self._state.phase = Phase.LOADING
-        gc.disable()
+        self._garbage.suspend()
         try:
             if config.get_bool("read.only"):
                 from barnabas.broker.read_only import ReadOnlyLogManager, RefusingCommitter, read_metadata
@@ -298,9 +292,7 @@ class Node:
                 first = self._first_high_watermarks(manager) if waits else None
                 storage = _Storage(manager, store, store, store, live, first)
         finally:
-            gc.freeze()  # before enable(), or the next allocation would begin a collection of everything
-            gc.set_threshold(GC_THRESHOLD)
-            gc.enable()
+            self._garbage.resume()
         return storage
 
     def _first_high_watermarks(self, manager: LogManager) -> Mapping[TopicPartition, int]:
@@ -466,6 +458,7 @@ class Node:
             self._token_sweep = self._loop.create_task(sweep.run())
         self._loop_lag.start()
         self._loop_stalls.start()
+        self._garbage.start()
         services.connections.start()
         backlog = self._config.get_int("socket.listen.backlog.size")
         services.listeners.start(self._sockets, self._gates(services), backlog)
@@ -514,6 +507,7 @@ class Node:
     async def _abandon(self) -> None:
         self._loop_lag.stop()
         self._loop_stalls.stop()
+        self._garbage.stop()
         self._flush_waits.flusher.stop()
         if self._services is not None:
             self._services.listeners.close()

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from barnabas.protocol.errors import BrokerError
 from barnabas.protocol.kernel_choice import load_compiled
 
 T = TypeVar("T")
@@ -51,8 +52,13 @@ class PythonDeferred(Generic[T]):
         if self._resolved:
             raise RuntimeError("a deferred answer was resolved twice")
         self._resolved = True
-        if self._callback is not None:
-            self._callback(value)
+        if isinstance(value, BrokerError):
+            value.with_traceback(None)  # its frames have what it is answered to, or wait for it: that would be a cycle
+        self._on_cancel = None  # it and the callback refer to their request: with them, it would be in a cycle
+        callback = self._callback
+        if callback is not None:
+            self._callback = None
+            callback(value)
         else:
             self._value = value
 
@@ -68,8 +74,9 @@ class PythonDeferred(Generic[T]):
         if not self.done:
             self._cancelled = True
             self._callback = None
-            if self._on_cancel is not None:
-                self._on_cancel()
+            on_cancel, self._on_cancel = self._on_cancel, None
+            if on_cancel is not None:
+                on_cancel()
 
 
 def _compiled() -> type[PythonDeferred[Any]]:

@@ -25,7 +25,7 @@ from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.network.response_frame import CloseConnection, LateResponse, ResponseFrame, encoded, throttled
 from barnabas.broker.repeated_warnings import Event, RepeatedWarnings
 from barnabas.protocol.dialects import dialect_of
-from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.framing import FrameError
 from barnabas.protocol.messages.api_key import ApiKey
 
@@ -205,7 +205,7 @@ class Dispatcher:
             late.resolve(await self._encode_on_thread(pending, response))
 
         def answered(response: Any) -> None:
-            if is_large and not isinstance(response, Exception):
+            if is_large and _is_answer(response):
                 self._spawn(encode(response))
             else:
                 late.resolve(pending.respond(response))
@@ -214,6 +214,9 @@ class Dispatcher:
             response: Any
             try:
                 response = await timed.run()
+            except BrokerError as error:
+                # The traceback has this frame and that of the handler: a large request would be garbage in a cycle.
+                response = error.with_traceback(None)
             except Exception as error:  # noqa: BLE001 - as above
                 response = error
             if type(response) is Deferred:
@@ -221,14 +224,10 @@ class Dispatcher:
                 if pending.is_dropped:
                     response.cancel()
                 response.then(answered)
-            elif (
-                pending.is_dropped
-                or isinstance(response, Exception)
-                or not (is_large or timed.seconds > LONG_HANDLER_SECONDS)
-            ):
-                late.resolve(pending.respond(response))
-            else:
+            elif not pending.is_dropped and _is_answer(response) and (is_large or timed.seconds > LONG_HANDLER_SECONDS):
                 await encode(response)
+            else:
+                late.resolve(pending.respond(response))
 
         if pending.quota is not None:
             pending.quota.suspend()
@@ -245,7 +244,11 @@ class Dispatcher:
 
     async def _encode_on_thread(self, pending: PendingRequest, response: Any) -> LateResponse:
         try:
-            frame = await self._on_codec_thread(pending, encoded, pending.dialect, pending.header, response)
+            if isinstance(response, BrokerError):
+                refusal = pending.note_refusal(response)
+                frame: ResponseFrame | None = await self._on_codec_thread(pending, pending.encode_refusal, *refusal)
+            else:
+                frame = await self._on_codec_thread(pending, encoded, pending.dialect, pending.header, response)
         except Exception as error:  # noqa: BLE001 - as above
             return pending.respond(error)
         return pending.respond(frame)
@@ -267,3 +270,8 @@ class Dispatcher:
         finally:
             if pending.quota is not None:
                 pending.quota.spend(spent)
+
+
+def _is_answer(response: Any) -> bool:
+    """Return whether it is a response or a refusal, and not a bug or the end of the connection."""
+    return not isinstance(response, Exception) or isinstance(response, BrokerError)

@@ -109,7 +109,15 @@ class PendingRequest:
 
     def refuse(self, error: Exception) -> ResponseFrame:
         """Return the error response to the whole request; a bug is logged with its traceback."""
-        header = self.header
+        refusal = self.note_refusal(error)
+        self.probe.observe(perf_counter() - self.started)
+        response_frame = self.encode_refusal(*refusal)
+        if self.quota is not None:
+            return throttled(self.quota, self.dialect, self.header, response_frame) or response_frame
+        return response_frame
+
+    def note_refusal(self, error: Exception) -> tuple[ErrorCode, str]:
+        """Count and log an error of the whole request; return the code and the message for the client."""
         if isinstance(error, BrokerError):
             code, message = error.code, error.message
             if self.request is None:
@@ -117,7 +125,7 @@ class PendingRequest:
                     logger,
                     Event(self.session.host, "a request that does not decode was refused"),
                     "a request of api %d from %s is refused: %s",
-                    header.api,
+                    self.header.api,
                     self.session,
                     error,
                 )
@@ -125,11 +133,11 @@ class PendingRequest:
             code, message = ErrorCode.UNKNOWN_SERVER_ERROR, "an error inside the broker; its log says more"
             self._log_bug("the handler", error)
         self.probe.count_error(code.name.lower())
-        self.probe.observe(perf_counter() - self.started)
-        response_frame = ResponseFrame(*self.dialect.encode_error(header, self.request, code, message))
-        if self.quota is not None:
-            return throttled(self.quota, self.dialect, header, response_frame) or response_frame
-        return response_frame
+        return code, message
+
+    def encode_refusal(self, code: ErrorCode, message: str) -> ResponseFrame:
+        """Return the response that refuses the whole request. For any thread."""
+        return ResponseFrame(*self.dialect.encode_error(self.header, self.request, code, message))
 
     def _log_bug(self, place: str, error: Exception) -> None:
         """Log a traceback, or count it: a client can repeat the request that meets a bug."""

@@ -108,6 +108,7 @@ class ReceiveBuffer:
         self.view = memoryview(b"")
         self.filled = self.consumed = self.awaited = 0
         self._memory.release(self._holder)
+        del self._holder  # without the cycle, the connection is garbage at once
 
     def _grow(self, frame_bytes: int) -> None:
         """Take memory for the next part of the frame at the front of the full buffer."""

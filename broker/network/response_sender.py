@@ -194,8 +194,9 @@ class ResponseSender:
             self._on_idle()
 
     def close(self) -> None:
-        """Drop the queue and close the duplicate descriptor. May be called repeatedly."""
+        """Drop the queue, the callbacks and the duplicate descriptor. May be called repeatedly."""
         self._closed = True
+        self._on_idle = self._on_failure = _not_called  # without the cycle, a closed connection is garbage at once
         self._queue.clear()
         if self._watching:
             self._loop.remove_writer(self._socket_fd)
@@ -311,6 +312,10 @@ class ResponseSender:
         """Close the connection: a frame that has begun cannot become an error response."""
         self._queue.clear()
         self._on_failure(error)
+
+
+def _not_called(*_: object) -> None:
+    """Stand in for the callbacks of a closed sender."""
 
 
 def _read_if_warm(fd: int, position: int, size: int) -> bytes | bytearray | None:

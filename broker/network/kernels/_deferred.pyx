@@ -1,6 +1,8 @@
 # cython: language_level=3
 """Deferred without Python frames: four of a request's calls, if it waits. Twin of broker/network/deferred.py."""
 
+from barnabas.protocol.errors import BrokerError
+
 
 cdef class Deferred:
     """A value that arrives once, or never (`cancel`). At most one callback, set before or after the value arrives."""
@@ -37,8 +39,13 @@ cdef class Deferred:
         if self._resolved:
             raise RuntimeError("a deferred answer was resolved twice")
         self._resolved = True
-        if self._callback is not None:
-            self._callback(value)
+        if isinstance(value, BrokerError):
+            value.with_traceback(None)  # its frames have what it is answered to, or wait for it: that would be a cycle
+        self._on_cancel = None
+        callback = self._callback
+        if callback is not None:
+            self._callback = None
+            callback(value)
         else:
             self._value = value
 
@@ -54,5 +61,7 @@ cdef class Deferred:
         if not (self._resolved or self._cancelled):
             self._cancelled = True
             self._callback = None
-            if self._on_cancel is not None:
-                self._on_cancel()
+            on_cancel = self._on_cancel
+            self._on_cancel = None
+            if on_cancel is not None:
+                on_cancel()
