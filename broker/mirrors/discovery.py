@@ -3,6 +3,8 @@
     take        topics of the source that do not exist here yet
     grow        mirrored topics that have more partitions at the source
     states      mirrored topics that were deleted at the source, or are there again
+    replaced    topics that were deleted here, and created again at the source: nothing holds them back any more
+    missing     topics that were deleted here, and that the source does not list: deleted there, too, or not shown
     problems    topics that are not copied, with the reason
     follow      topics whose partitions are copied
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from barnabas.broker.metadata.image import MetadataImage
     from barnabas.broker.mirrors.source import SourceMetadata, SourceTopic
     from barnabas.protocol.mirrors.definition import MirrorDefinition
+    from barnabas.protocol.mirrors.topic import TopicMirror
 
 _PLAIN_NAME: Final = re.compile(r"(?:[a-zA-Z0-9_-]|\\[.-])+")
 """Patterns that match only one topic. A dot matches every character unless it is escaped, as `re.escape` does."""
@@ -40,6 +43,8 @@ class Discovery:
     grow: dict[str, int] = field(default_factory=dict)
     """Topic -> number of partitions at the source."""
     states: dict[str, TopicMirrorState] = field(default_factory=dict)
+    replaced: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
     problems: dict[str, str] = field(default_factory=dict)
     follow: dict[str, SourceTopic] = field(default_factory=dict)
 
@@ -75,6 +80,8 @@ def discover(definition: MirrorDefinition, metadata: SourceMetadata, image: Meta
         if not topic.is_internal and chosen.matches(name):
             _compare(found, definition, name, topic, image)
     for name, mirror in image.mirrors.topics_of(definition.name).items():
+        if mirror.state is TopicMirrorState.DELETED_HERE and name not in metadata.topics:
+            found.missing.append(name)
         is_promoting = mirror.promoted is not None
         if name in metadata.topics or is_promoting or not mirror.is_read_only or image.mirror_of(name) is None:
             continue
@@ -93,11 +100,17 @@ def _compare(
         return
     here = image.topics.get(name)
     recorded = image.mirrors.topics.get(name)
+    is_deleted_here = (
+        recorded is not None and recorded.mirror == mirror_name and recorded.state is TopicMirrorState.DELETED_HERE
+    )
+    if recorded is not None and is_deleted_here and _is_other(recorded, topic):
+        found.replaced.append(name)
+        is_deleted_here = False
     if here is None:
-        if recorded is None or recorded.mirror != mirror_name or recorded.state is not TopicMirrorState.DELETED_HERE:
-            found.take[name] = topic
-        else:
+        if is_deleted_here:
             found.problems[name] = "the topic was deleted here; resume the mirror to copy it again"
+        else:
+            found.take[name] = topic
         return
     mirror = image.mirror_of(name)
     if name in definition.take_existing and (mirror is None or not mirror.is_read_only):
@@ -108,7 +121,7 @@ def _compare(
         found.problems[name] = f"the topic belongs to the mirror {mirror.mirror}"
     elif mirror.promoted is not None:
         found.problems[name] = "the topic was promoted"
-    elif mirror.source_id is not None and topic.topic_id is not None and mirror.source_id != topic.topic_id:
+    elif _is_other(mirror, topic):
         if mirror.state is not TopicMirrorState.FAILED:
             found.states[name] = TopicMirrorState.FAILED
         found.problems[name] = (
@@ -121,6 +134,11 @@ def _compare(
         if len(topic.partitions) > len(here.partitions):
             found.grow[name] = len(topic.partitions)
         found.follow[name] = topic
+
+
+def _is_other(mirror: TopicMirror, topic: SourceTopic) -> bool:
+    """Return whether the source's topic of that name is certainly another one than the mirrored one."""
+    return mirror.source_id is not None and topic.topic_id is not None and mirror.source_id != topic.topic_id
 
 
 def needed_epochs(follow: Mapping[str, SourceTopic], image: MetadataImage) -> dict[str, dict[int, int]]:

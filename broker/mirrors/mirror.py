@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.metadata.mirrors.topics import (
     plan_follow_configs,
+    plan_forget_deleted,
     plan_grow_topic,
     plan_raise_leader_epochs,
     plan_set_topic_mirror,
@@ -164,8 +165,10 @@ class Mirror:
         named = named_topics(self.definition, self._image)
         metadata = await source.metadata(named)
         self._ensure_other_cluster(metadata)
-        found = discover(self.definition, metadata, self._image)
+        image = self._image
+        found = discover(self.definition, metadata, image)
         problems = dict(found.problems)
+        await self._forget(image, [*found.replaced, *await self._gone(source, found.missing, asked=named)])
         await self._take(source, found, problems)
         await self._grow(found, problems)
         for topic, state in found.states.items():
@@ -189,6 +192,28 @@ class Mirror:
                 f"the source is this cluster itself, or was copied from its directories: both have the cluster id "
                 f"{cluster_id}, so both would hand out the same producer ids"
             )
+
+    async def _gone(self, source: Source, missing: list[str], *, asked: frozenset[str] | None) -> list[str]:
+        """Return which of the topics that the source does not list are deleted there. Raises ClientError.
+
+        A list of all topics leaves out those that this client may not describe. Asked by its name, such a topic is
+        refused, and a deleted one does not exist.
+        """
+        if not missing or asked is not None:
+            return missing
+        refused = (await source.metadata(missing)).topics
+        return [each for each in missing if each not in refused]
+
+    async def _forget(self, image: MetadataImage, topics: list[str]) -> None:
+        """Let topics that were deleted here, and of which the source's are gone, be new ones when they come again."""
+        if not topics:
+            return
+        source_ids = {each: image.mirrors.topics[each].source_id for each in topics}
+        mirror = self.definition.name
+        await self._parts.changes.change(lambda now: plan_forget_deleted(now, mirror, source_ids))
+        logger.info(
+            "mirror %s: topics that were deleted here are gone at the source, too: %s", mirror, ", ".join(topics)
+        )
 
     async def _take(self, source: Source, found: Discovery, problems: dict[str, str]) -> None:
         """Create the topics that are new at the source, and follow them."""

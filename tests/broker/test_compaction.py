@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import random
-import shutil
 import signal
-import subprocess
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -38,6 +34,7 @@ from tests.support.compacted_topic import (
     read_all,
 )
 from tests.support.daemon import Daemon, start_daemon
+from tests.support.small_disk import fill_up, small_disk_or_skip
 from tests.support.wire import WireClient
 
 Row = tuple[bytes, bytes | None]
@@ -312,38 +309,23 @@ def test_a_corrupt_batch_in_the_dirty_part_marks_its_partition_and_the_others_go
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """Mount a real file system of 4 MiB."""
-    path = tmp_path / "small"
-    path.mkdir()
-    mount = shutil.which("mount") or "mount"
-    command = [mount, "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(path)]
-    if os.geteuid() != 0 or subprocess.run(command, check=False, capture_output=True).returncode:
-        pytest.skip("mounting a tmpfs needs root")
-    yield path
-    subprocess.run(["umount", "-l", str(path)], check=True)
+def disk(tmp_path: Path) -> Iterator[Path]:
+    with small_disk_or_skip(tmp_path / "small", 4) as mounted:
+        yield mounted
 
 
-def fill_up(path: Path) -> None:
-    """Extend a file until the disk is full."""
-    with path.open("wb", buffering=0) as file, contextlib.suppress(OSError):
-        while file.write(bytes(4096)) == 4096:
-            pass
-
-
-def test_a_full_disk_ends_the_round_which_is_tried_again_after_the_back_off(tmp_path: Path, small_disk: Path) -> None:
-    settings = (f"log.dirs={small_disk / 'data'}", "log.cleaner.backoff.ms=50", "log.index.size.max.bytes=4096")
+def test_a_full_disk_ends_the_round_which_is_tried_again_after_the_back_off(tmp_path: Path, disk: Path) -> None:
+    settings = (f"log.dirs={disk / 'data'}", "log.cleaner.backoff.ms=50", "log.index.size.max.bytes=4096")
     with start_daemon(tmp_path / "daemon", *settings) as daemon, connect(daemon) as wire:
-        daemon.data_directory = small_disk / "data"
+        daemon.data_directory = disk / "data"
         configs = {**DIRTY_AT_ONCE, "min_cleanable_dirty_ratio": "1.0"}
         wire.create_topic("table", 1, segment_bytes="1048576", file_delete_delay_ms="0", **configs)
         # all keys differ, so compaction can remove nothing
         rows = [(b"key-%d" % number, bytes(1000)) for number in range(1500)]
         feed(wire, "table", rows)
         before = read_all(wire, "table")
-        filler = small_disk / "filler"
-        fill_up(filler)
-        os.truncate(filler, max(filler.stat().st_size - 65536, 0))  # enough room for the metadata, not for the round
+        filler = disk / "filler"
+        fill_up(filler, left_bytes=65536)  # enough room for the metadata, not for the round
         assert alter(wire, topic("table"), "min.cleanable.dirty.ratio", "0.001") is ErrorCode.NONE
         await_until(
             daemon, lambda: metric(daemon, "barnabas_cleaner_out_of_room_rounds_total") >= 2, "two rounds without room"

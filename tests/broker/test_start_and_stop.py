@@ -20,6 +20,7 @@ from barnabas.protocol.messages.topics.metadata import MetadataRequest
 from barnabas.protocol.native import codec
 from tests.broker.conftest import Batch
 from tests.support.daemon import REPOSITORY, Daemon, start_daemon, start_fresh_daemon
+from tests.support.small_disk import fill_up, small_disk_or_skip
 from tests.support.wire import WireClient, fetch_request
 
 EXIT_TIMEOUT_S = 30
@@ -108,34 +109,21 @@ def test_a_node_id_other_than_the_directorys_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """Mount a real file system of 1 MiB."""
-    if os.geteuid() != 0:
-        pytest.skip("mounting a tmpfs needs root")
-    target = tmp_path / "disk"
-    target.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(target)], check=False)
-    if mounted.returncode != 0:
-        pytest.skip("this sandbox cannot mount a tmpfs")
-    yield target
-    subprocess.run(["umount", "-l", str(target)], check=True)
+def disk(tmp_path: Path) -> Iterator[Path]:
+    with small_disk_or_skip(tmp_path / "small", 1) as mounted:
+        yield mounted
 
 
-def test_a_full_disk_at_start_is_one_sentence(small_disk: Path) -> None:
-    with (small_disk / "filler").open("wb", buffering=0) as filler:
-        try:
-            while filler.write(bytes(4096)):
-                pass
-        except OSError:
-            pass
-    refused = serve("listeners=127.0.0.1:0", f"log.dirs={small_disk}/data")
-    assert_refused(refused, str(small_disk), "No space left")
+def test_a_full_disk_at_start_is_one_sentence(disk: Path) -> None:
+    fill_up(disk / "filler")
+    refused = serve("listeners=127.0.0.1:0", f"log.dirs={disk}/data")
+    assert_refused(refused, str(disk), "No space left")
 
 
-def test_a_read_only_directory_at_start_is_one_sentence(small_disk: Path) -> None:
-    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
-    refused = serve("listeners=127.0.0.1:0", f"log.dirs={small_disk}/data")
-    assert_refused(refused, str(small_disk), "Read-only")
+def test_a_read_only_directory_at_start_is_one_sentence(disk: Path) -> None:
+    subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+    refused = serve("listeners=127.0.0.1:0", f"log.dirs={disk}/data")
+    assert_refused(refused, str(disk), "Read-only")
 
 
 def test_the_ready_file_says_where_and_goes_at_the_end(tmp_path: Path) -> None:

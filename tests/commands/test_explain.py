@@ -266,7 +266,7 @@ def test_a_compacted_topic_says_what_it_waits_for_and_is_cleaned_when_that_comes
         assert found["waits_for"] == ["dirty_ratio", "active_segment"]
         lines = run("topic", "keys", *address).stdout
         assert "2,000 of 2,000 bytes are dirty (ratio 1.00), from offset 0 to 20" in lines
-        assert "no log is ever dirtier than min.cleanable.dirty.ratio=1.0 (" in lines
+        assert "no log is ever dirtier than min.cleanable.dirty.ratio=1 (" in lines
         altered = ("topic", "alter", "keys", "--config", "min.cleanable.dirty.ratio=0.1", *address)
         assert CliRunner().invoke(main, altered).exit_code == 0
         eventually(lambda: compaction(*address)["first_dirty_offset"] == 20 or None, what="a round of the cleaner")

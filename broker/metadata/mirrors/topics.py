@@ -106,6 +106,20 @@ def plan_set_topic_mirror(image: MetadataImage, topic: str, mirrored: TopicMirro
     return Plan([mirrored], [mirror_record(topic_mirror_key(topic), mirrored.text())])
 
 
+def plan_forget_deleted(image: MetadataImage, mirror: str, source_ids: Mapping[str, bytes | None]) -> Plan[str]:
+    """Plan that topics which were deleted here may be created again; the results are the topics that were not yet.
+
+    `source_ids` are the ids that the topics had at the source: a record of another one stays.
+    """
+    forgotten = [
+        topic
+        for topic, source_id in source_ids.items()
+        if (recorded := image.mirrors.topics.get(topic)) is not None
+        and (recorded.mirror, recorded.state, recorded.source_id) == (mirror, TopicMirrorState.DELETED_HERE, source_id)
+    ]
+    return Plan(forgotten, [mirror_record(topic_mirror_key(topic), None) for topic in forgotten])
+
+
 def plan_raise_leader_epochs(image: MetadataImage, epochs: Mapping[TopicPartition, int]) -> Plan[TopicPartition]:
     """Plan leader epochs of at least these for partitions; the results are the partitions that change.
 

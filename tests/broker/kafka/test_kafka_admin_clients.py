@@ -33,31 +33,34 @@ def test_confluent_kafka_administers(daemon: Daemon) -> None:
 
     api: Any = import_module("confluent_kafka.admin")  # confluent_kafka.admin does not export its names to mypy
 
-    admin = api.AdminClient({"bootstrap.servers": daemon.bootstrap})
-    done(admin.create_topics([api.NewTopic("t", 2, 1, config={"retention.ms": "5000"})]))
-    with pytest.raises(KafkaException, match="already exists"):
-        done(admin.create_topics([api.NewTopic("t", 2, 1)]))
-    done(admin.create_partitions([api.NewPartitions("t", 3)]))
-    topic = api.ConfigResource(api.ConfigResource.Type.TOPIC, "t")
-    entry = done(admin.describe_configs([topic]))["retention.ms"]
-    assert (entry.value, entry.source, entry.is_read_only) == ("5000", 1, False)
-    assert "log.retention.ms" in entry.synonyms
-    topic.add_incremental_config(
-        api.ConfigEntry("cleanup.policy", "compact", incremental_operation=api.AlterConfigOpType.APPEND)
-    )
-    done(admin.incremental_alter_configs([topic]))
-    broker = api.ConfigResource(api.ConfigResource.Type.BROKER, "1")
-    broker.add_incremental_config(api.ConfigEntry("log.dirs", "/x", incremental_operation=api.AlterConfigOpType.SET))
-    with pytest.raises(KafkaException, match="read-only"):
-        done(admin.incremental_alter_configs([broker]))
-    daemon.restart()
-    described = done(admin.describe_topics(TopicCollection(["t"])))
-    assert len(described.partitions) == 3
-    topic = api.ConfigResource(api.ConfigResource.Type.TOPIC, "t")
-    assert done(admin.describe_configs([topic]))["cleanup.policy"].value == "delete,compact"
-    assert admin.describe_cluster().result(TIMEOUT_S).controller.id == 1
-    done(admin.delete_topics(["t"]))
-    assert "t" not in admin.list_topics(timeout=TIMEOUT_S).topics
+    # Refused futures keep the frames that know the client: without its end it would try to connect until a collection.
+    with api.AdminClient({"bootstrap.servers": daemon.bootstrap}) as admin:
+        done(admin.create_topics([api.NewTopic("t", 2, 1, config={"retention.ms": "5000"})]))
+        with pytest.raises(KafkaException, match="already exists"):
+            done(admin.create_topics([api.NewTopic("t", 2, 1)]))
+        done(admin.create_partitions([api.NewPartitions("t", 3)]))
+        topic = api.ConfigResource(api.ConfigResource.Type.TOPIC, "t")
+        entry = done(admin.describe_configs([topic]))["retention.ms"]
+        assert (entry.value, entry.source, entry.is_read_only) == ("5000", 1, False)
+        assert "log.retention.ms" in entry.synonyms
+        topic.add_incremental_config(
+            api.ConfigEntry("cleanup.policy", "compact", incremental_operation=api.AlterConfigOpType.APPEND)
+        )
+        done(admin.incremental_alter_configs([topic]))
+        broker = api.ConfigResource(api.ConfigResource.Type.BROKER, "1")
+        broker.add_incremental_config(
+            api.ConfigEntry("log.dirs", "/x", incremental_operation=api.AlterConfigOpType.SET)
+        )
+        with pytest.raises(KafkaException, match="read-only"):
+            done(admin.incremental_alter_configs([broker]))
+        daemon.restart()
+        described = done(admin.describe_topics(TopicCollection(["t"])))
+        assert len(described.partitions) == 3
+        topic = api.ConfigResource(api.ConfigResource.Type.TOPIC, "t")
+        assert done(admin.describe_configs([topic]))["cleanup.policy"].value == "delete,compact"
+        assert admin.describe_cluster().result(TIMEOUT_S).controller.id == 1
+        done(admin.delete_topics(["t"]))
+        assert "t" not in admin.list_topics(timeout=TIMEOUT_S).topics
 
 
 # kafka-python calls the deprecated importlib.resources.read_text

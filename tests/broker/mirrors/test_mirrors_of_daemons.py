@@ -166,6 +166,32 @@ async def test_a_topic_made_again_a_deleted_one_and_an_occupied_name_are_reporte
     }
 
 
+async def test_a_topic_deleted_on_both_sides_is_forgotten_and_copied_when_it_comes_again(
+    source: Daemon, copy: Daemon
+) -> None:
+    for topic in ("t-again", "t-gone", "t-stays"):
+        source.create_topic(topic, partitions=1)
+        await produce(source, topic, range(5), 1)
+    await create(copy, source)
+    await until(copy, has_copied(15))
+    async with admin_of(copy) as admin:
+        for topic in ("t-again", "t-gone", "t-stays"):
+            await admin.delete_topic(topic)
+    async with admin_of(source) as admin:
+        await admin.delete_topic("t-again")
+        await admin.delete_topic("t-gone")
+        await admin.create_topic("t-again", partitions=1)
+    await produce(source, "t-again", range(3), 1)
+
+    found = await until(copy, lambda found: len(found.topics) == 2 and has_copied(3)(found))
+
+    assert {each.topic: each.state for each in found.topics} == {"t-again": "mirrored", "t-stays": "deleted_here"}
+    source.create_topic("t-gone", partitions=1)
+    await produce(source, "t-gone", range(4), 1)
+    found = await until(copy, has_copied(7))
+    assert dict(found.problems) == {"t-stays": "the topic was deleted here; resume the mirror to copy it again"}
+
+
 async def test_the_start_of_new_copies_can_be_the_end_or_a_time(source: Daemon, copy: Daemon) -> None:
     source.create_topic("t", partitions=1)
     await produce(source, "t", range(5), 1)

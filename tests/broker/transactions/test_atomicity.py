@@ -5,11 +5,8 @@ The seeded runs here are short; BARNABAS_TEST_ATOMICITY_ROUNDS=N repeats them wi
 
 from __future__ import annotations
 
-import contextlib
 import os
 import random
-import shutil
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +16,7 @@ import pytest
 from barnabas.broker.storage.files import failpoints
 from tests.support.daemon import Daemon
 from tests.support.faults.failing_writes import FailingWrites
+from tests.support.small_disk import fill_up, small_disk_or_skip
 from tests.support.transactions import transfers
 from tests.support.transactions.transfers import TOPIC, Bank
 
@@ -78,31 +76,16 @@ def test_transfers_stay_whole_when_the_broker_is_killed_in_any_step_of_a_commit(
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """Mount a real file system of 8 MiB."""
-    path = tmp_path / "small"
-    path.mkdir()
-    mount = shutil.which("mount") or "mount"
-    command = [mount, "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(path)]
-    if os.geteuid() != 0 or subprocess.run(command, check=False, capture_output=True).returncode:
-        pytest.skip("mounting a tmpfs needs root")
-    yield path
-    subprocess.run(["umount", "-l", str(path)], check=True)
+def disk(tmp_path: Path) -> Iterator[Path]:
+    with small_disk_or_skip(tmp_path / "small", 8) as mounted:
+        yield mounted
 
 
-def fill_up(path: Path, *, left_bytes: int) -> None:
-    """Extend a file until the disk is full, then leave some room."""
-    with path.open("wb", buffering=0) as file, contextlib.suppress(OSError):
-        while file.write(bytes(4096)) == 4096:
-            pass
-    os.truncate(path, max(path.stat().st_size - left_bytes, 0))
-
-
-def test_transfers_stay_whole_on_a_full_disk(tmp_path: Path, small_disk: Path) -> None:
+def test_transfers_stay_whole_on_a_full_disk(tmp_path: Path, disk: Path) -> None:
     draw = random.Random(1)
     bank = Bank(seed=1, answer_wait_s=0.2)
-    settings = {**SETTINGS, "log.dirs": str(small_disk / "data"), "log.index.size.max.bytes": "4096"}
-    filler = small_disk / "filler"
+    settings = {**SETTINGS, "log.dirs": str(disk / "data"), "log.index.size.max.bytes": "4096"}
+    filler = disk / "filler"
     with Daemon(tmp_path / "daemon", settings) as daemon:
         bank.create(daemon.host, daemon.port)
         with bank.opened():

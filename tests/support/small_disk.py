@@ -1,0 +1,43 @@
+"""A small file system that may be filled, for root where mounts are allowed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+
+@contextmanager
+def small_disk(mount_point: Path, mebibytes: int) -> Iterator[Path | None]:
+    """Mount a tmpfs until the block ends; yield None where that is not possible."""
+    mount_point.mkdir(parents=True, exist_ok=True)
+    command = ["mount", "-t", "tmpfs", "-o", f"size={mebibytes}m", "tmpfs", str(mount_point)]
+    if os.geteuid() != 0 or subprocess.run(command, capture_output=True, check=False).returncode != 0:
+        yield None
+        return
+    try:
+        yield mount_point
+    finally:
+        subprocess.run(["umount", "-l", str(mount_point)], check=True)
+
+
+@contextmanager
+def small_disk_or_skip(mount_point: Path, mebibytes: int) -> Iterator[Path]:
+    """Mount a tmpfs until the block ends; skip the test where that is not possible."""
+    with small_disk(mount_point, mebibytes) as mounted:
+        if mounted is None:
+            pytest.skip("mounting a tmpfs needs root")
+        yield mounted
+
+
+def fill_up(path: Path, *, left_bytes: int = 0) -> None:
+    """Extend a file until the disk is full, then leave some room."""
+    with path.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        while file.write(bytes(4096)) == 4096:
+            pass
+    os.truncate(path, max(path.stat().st_size - left_bytes, 0))
