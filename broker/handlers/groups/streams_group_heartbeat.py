@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final
 from barnabas.broker.groups.client import JoiningClient
 from barnabas.broker.groups.join_limits import ensure_streams_heartbeat_is_storable
 from barnabas.broker.handlers.authorization import denial, denied_names, ensure_allowed, is_cluster_allowed
+from barnabas.broker.handlers.turns import Turns, denied_in_turns
 from barnabas.broker.quotas.mutation import mutation_quota
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
@@ -31,7 +32,7 @@ from barnabas.protocol.messages.topics.topics import CreateTopicsRequest
 from barnabas.protocol.topic_name import is_internal, topic_name_fault
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from barnabas.broker.groups.streams.groups import StreamsGroups, StreamsHeartbeatResult
     from barnabas.broker.metadata_changes import MetadataChanges
@@ -61,9 +62,13 @@ class StreamsGroupHeartbeatHandler:
         """Answer one StreamsGroupHeartbeat request as the module docstring specifies."""
         ensure_enabled(self._groups)
         ensure_allowed(session, Operation.READ, ResourceType.GROUP, request.group_id, _API)
-        if request.topology is not None:
-            _validate_topics(session, request.topology)
-        ensure_streams_heartbeat_is_storable(request)
+        if request.topology is None:
+            ensure_streams_heartbeat_is_storable(request)
+        else:
+            # On a thread: a topology, which only the first heartbeats of a member have, may name 50,000 topics.
+            names = await asyncio.to_thread(_checked_topics, request, request.topology)
+            if await denied_in_turns(Turns(), session, Operation.DESCRIBE, ResourceType.TOPIC, names, _API):
+                raise denial(ResourceType.TOPIC)
         answer: asyncio.Future[StreamsHeartbeatResult] = asyncio.get_running_loop().create_future()
         self._groups.heartbeat(request, JoiningClient.of(session), self._probe).then(
             lambda result: None if answer.done() else answer.set_result(result)  # done: the client has gone
@@ -111,7 +116,11 @@ def ensure_enabled(groups: StreamsGroups) -> None:
         )
 
 
-def _validate_topics(session: Session, topology: Topology) -> None:
+def _checked_topics(request: StreamsGroupHeartbeatRequest, topology: Topology) -> Iterable[str]:
+    """Check all texts of a request, and return the names of its topology's topics.
+
+    Raises BrokerError STREAMS_INVALID_TOPOLOGY, or as `ensure_streams_heartbeat_is_storable`. For any thread.
+    """
     names: dict[str, None] = {}
     for each in topology.subtopologies:
         names.update(dict.fromkeys((*each.source_topics, *each.repartition_sink_topics)))
@@ -128,8 +137,8 @@ def _validate_topics(session: Session, topology: Topology) -> None:
         raise BrokerError(
             ErrorCode.STREAMS_INVALID_TOPOLOGY, f"Topic names {','.join(illegal)} are not valid topic names."
         )
-    if denied_names(session, Operation.DESCRIBE, ResourceType.TOPIC, names, _API):
-        raise denial(ResourceType.TOPIC)
+    ensure_streams_heartbeat_is_storable(request)
+    return names
 
 
 def _explain(result: StreamsHeartbeatResult, text: str) -> None:
