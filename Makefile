@@ -76,7 +76,7 @@ serve: $(BYTECODE)
 	$(BIN)/barnabas serve $(ARGS)
 
 test: $(BYTECODE)
-	$(BIN)/python -m pytest $(ALONE) $(WORKERS) $(ARGS)
+	tools/in-memory $(BIN)/python -m pytest $(ALONE) $(WORKERS) $(ARGS)
 
 # The test of the campaign itself comes first: it finds faults that are put into the code.
 torture: $(BYTECODE)
@@ -91,7 +91,7 @@ soak: $(BYTECODE)
 # tests may fail under a tracer, and the report is written anyway.
 coverage: $(BYTECODE)
 	rm -rf build/coverage && mkdir -p build/coverage
-	-$(BIN)/coverage run -m pytest $(ALONE) --timeout=600 $(WORKERS) $(ARGS)
+	-tools/in-memory $(BIN)/coverage run -m pytest $(ALONE) --timeout=600 $(WORKERS) $(ARGS)
 	-BARNABAS_KERNEL=python $(BIN)/coverage run -m pytest --timeout=600 $(WORKERS) tests/protocol tests/storage
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage html --quiet
