@@ -80,7 +80,8 @@ test: $(BYTECODE)
 
 # The test of the campaign itself comes first: it finds faults that are put into the code.
 torture: $(BYTECODE)
-	BARNABAS_TORTURE=long $(BIN)/python -m pytest --timeout=600 tests/torture
+	BARNABAS_TORTURE=long $(BIN)/python -m pytest --timeout=600 tests/torture \
+		tests/broker/kafka/test_fetch_session_kernel.py
 	$(BIN)/python -m tests.torture $(ARGS)
 	$(BIN)/python -m tests.torture.hostile --frames 200000 --attacks 5 --wide
 
