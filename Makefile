@@ -33,6 +33,8 @@ KERNELS := $(shell find protocol broker -name "*.pyx" -o -name "*.pxd" -o -name 
 ARGS ?=
 # One worker per core, at most four. Tests of one file stay together, because they share a broker.
 WORKERS := --numprocesses=auto --maxprocesses=4 --dist=loadfile
+# Interop and ecosystem tests are marked by their folders, which need not be read for the others.
+ALONE := -m "not interop and not ecosystem" --ignore=tests/interop --ignore=tests/ecosystem
 # Other people's programs spend much of their time waiting: one worker more. The longest files come first.
 INTEROP_WORKERS := --numprocesses=$(shell cores=$$(nproc 2>/dev/null || echo 2); echo $$((cores < 3 ? cores + 1 : 4))) \
 	--dist=loadfile --no-loadscope-reorder
@@ -74,11 +76,12 @@ serve: $(BYTECODE)
 	$(BIN)/barnabas serve $(ARGS)
 
 test: $(BYTECODE)
-	$(BIN)/python -m pytest -m "not interop and not ecosystem" $(WORKERS) $(ARGS)
+	tools/in-memory $(BIN)/python -m pytest $(ALONE) $(WORKERS) $(ARGS)
 
 # The test of the campaign itself comes first: it finds faults that are put into the code.
 torture: $(BYTECODE)
-	BARNABAS_TORTURE=long $(BIN)/python -m pytest --timeout=600 tests/torture
+	BARNABAS_TORTURE=long $(BIN)/python -m pytest --timeout=600 tests/torture \
+		tests/broker/kafka/test_fetch_session_kernel.py
 	$(BIN)/python -m tests.torture $(ARGS)
 	$(BIN)/python -m tests.torture.hostile --frames 200000 --attacks 5 --wide
 
@@ -89,7 +92,7 @@ soak: $(BYTECODE)
 # tests may fail under a tracer, and the report is written anyway.
 coverage: $(BYTECODE)
 	rm -rf build/coverage && mkdir -p build/coverage
-	-$(BIN)/coverage run -m pytest -m "not interop and not ecosystem" --timeout=600 $(WORKERS) $(ARGS)
+	-tools/in-memory $(BIN)/coverage run -m pytest $(ALONE) --timeout=600 $(WORKERS) $(ARGS)
 	-BARNABAS_KERNEL=python $(BIN)/coverage run -m pytest --timeout=600 $(WORKERS) tests/protocol tests/storage
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage html --quiet
@@ -105,7 +108,8 @@ wheels:
 	tools/wheels
 
 interop: $(BYTECODE)
-	BARNABAS_INTEROP=$(INTEROP) $(BIN)/python -m pytest -m interop $(INTEROP_WORKERS) $(ARGS)
+	BARNABAS_INTEROP=$(INTEROP) $(BIN)/python -m pytest -m interop $(INTEROP_WORKERS) \
+		$(ARGS) $(if $(findstring tests/,$(ARGS)),,tests/interop)
 
 check: $(INSTALLED)
 	$(BIN)/ruff check .
@@ -132,7 +136,8 @@ compatibility: $(BYTECODE)
 
 # One worker: the tests build and run other people's software, which wants the machine for itself.
 ecosystem: $(BYTECODE)
-	BARNABAS_ECOSYSTEM_RESULT=docs/ecosystem.json $(BIN)/python -m pytest -m ecosystem $(ARGS); \
+	BARNABAS_ECOSYSTEM_RESULT=docs/ecosystem.json $(BIN)/python -m pytest -m ecosystem \
+		$(ARGS) $(if $(findstring tests/,$(ARGS)),,tests/ecosystem); \
 		outcome=$$?; $(BIN)/python -m tools.ecosystem --write; exit $$outcome
 
 demo: $(BYTECODE)

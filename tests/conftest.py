@@ -24,11 +24,15 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Record the outcomes of the ecosystem's tests if a file for them is named."""
+    """Record the outcomes of the ecosystem's tests if a file for them is named; share the work of collection."""
     if path := os.environ.get("BARNABAS_ECOSYSTEM_RESULT"):
         from tests.support.ecosystem.recording import Recorder
 
         config.pluginmanager.register(Recorder(Path(path).resolve()))
+    if worker := os.environ.get("PYTEST_XDIST_WORKER"):
+        from tests.support.shared_rewriting import SharedRewriting
+
+        config.pluginmanager.register(SharedRewriting(int(worker.removeprefix("gw"))))
 
 
 def pytest_collection_finish() -> None:

@@ -20,11 +20,6 @@ needs_compiler = pytest.mark.skipif(
 )
 
 
-@pytest.fixture(scope="module")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> Programs:
-    return Programs(tmp_path_factory.mktemp("bin"))
-
-
 def test_the_batches_that_are_sent_are_valid_and_hold_what_they_say() -> None:
     batch = build_batch(70, 100)
     view = RecordBatch(bytearray(batch.data))

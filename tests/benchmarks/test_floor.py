@@ -18,11 +18,6 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-@pytest.fixture(scope="module")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> Programs:
-    return Programs(tmp_path_factory.mktemp("bin"))
-
-
 def test_the_floor_writes_each_batch_once_and_nothing_else(programs: Programs, tmp_path: Path) -> None:
     batches = [build_batch(1, size).data for size in (10, 400_000)]  # the second one is larger than its first buffer
     requests = [KafkaDialect().produce("topic", batch) for batch in batches]

@@ -24,7 +24,7 @@ from tests.support.eventually import eventually
 from tests.support.wire import WireClient
 
 EXIT_TIMEOUT_MS = 20_000
-UNUSED_PLUGINS = ("cacheprovider", "hypothesispytest", "xdist", "asyncio", "random_order", "timeout")
+UNUSED_PLUGINS = ("anyio", "cacheprovider", "hypothesispytest", "xdist", "asyncio", "random_order", "timeout")
 """Plugins of this project's own tests, whose import takes 1.4 s of CPU in each run."""
 
 

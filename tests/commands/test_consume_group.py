@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 from click.testing import CliRunner
 
 from barnabas.commands.records.consume import consume
-from tests.support.daemon import REPOSITORY, Daemon, start_daemon
-from tests.support.forked_commands import run_forked
-
-TIMEOUT_S = 60.0
+from tests.support.daemon import Daemon, start_daemon
+from tests.support.forked_commands import run_forked, running_forked
 
 
 @pytest.fixture(scope="module")
@@ -25,10 +20,6 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
         for topic in ("resumed", "interrupted", "included-a", "included-b", "excluded-included-a"):
             running.create_topic(topic, partitions=2)
         yield running
-
-
-def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "barnabas", *arguments]
 
 
 def environ(daemon: Daemon) -> dict[str, str]:
@@ -45,25 +36,6 @@ def produce(daemon: Daemon, topic: str, *values: str, partition: int) -> None:
     run(daemon, "produce", topic, "--partition", str(partition), stdin="".join(f"{value}\n" for value in values))
 
 
-@contextmanager
-def consuming(daemon: Daemon, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    process = subprocess.Popen(
-        command("consume", *arguments), cwd=REPOSITORY, env=environ(daemon), stdout=subprocess.PIPE, text=True
-    )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait(TIMEOUT_S)
-        assert process.stdout is not None
-        process.stdout.close()
-
-
-def line(process: subprocess.Popen[str]) -> str:
-    assert process.stdout is not None
-    return process.stdout.readline()
-
-
 def test_each_run_continues_after_the_last_ones_output(daemon: Daemon) -> None:
     produce(daemon, "resumed", "a", "b", "c", partition=0)
     consuming_all = ("consume", "resumed", "--group", "g", "--from-beginning")
@@ -76,11 +48,12 @@ def test_each_run_continues_after_the_last_ones_output(daemon: Daemon) -> None:
 
 def test_ctrl_c_commits_written_records(daemon: Daemon) -> None:
     produce(daemon, "interrupted", "a", "b", partition=0)
-    with consuming(daemon, "interrupted", "--group", "g", "--from-beginning") as process:
-        assert [line(process), line(process)] == ["a\n", "b\n"]
+    reading = ("consume", "interrupted", "--group", "g", "--from-beginning")
+    with running_forked(*reading, environ=environ(daemon)) as process:
+        assert [process.stdout.readline(), process.stdout.readline()] == [b"a\n", b"b\n"]
         process.send_signal(signal.SIGINT)
-        assert process.wait(TIMEOUT_S) == 130
-    assert run(daemon, "consume", "interrupted", "--group", "g", "--from-beginning", "--exit-at-end") == ""
+        assert process.wait() == 130
+    assert run(daemon, *reading, "--exit-at-end") == ""
 
 
 @pytest.mark.parametrize("assignor", ["cooperative-sticky", "roundrobin"])

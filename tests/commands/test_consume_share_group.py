@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 
 import pytest
@@ -14,8 +12,8 @@ from click.testing import CliRunner
 
 from barnabas.commands.exit_codes import ExitCode
 from barnabas.commands.records.consume import consume
-from tests.support.daemon import REPOSITORY, Daemon, start_daemon
-from tests.support.forked_commands import run_forked
+from tests.support.daemon import Daemon, start_daemon
+from tests.support.forked_commands import run_forked, running_forked
 from tests.support.share.group_settings import set_group_configs
 
 TIMEOUT_S = 60.0
@@ -75,25 +73,13 @@ def test_released_records_come_again_and_rejected_ones_do_not(daemon: Daemon) ->
 
 def test_ctrl_c_leaves_written_records_done(daemon: Daemon) -> None:
     command = filled(daemon, "interrupted", "a", "b")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "barnabas", *command],
-        cwd=REPOSITORY,
-        env=environ(daemon),
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert process.stdout is not None
-        assert [process.stdout.readline(), process.stdout.readline()] == ["a\n", "b\n"]
+    with running_forked(*command, environ=environ(daemon)) as process:
+        assert [process.stdout.readline(), process.stdout.readline()] == [b"a\n", b"b\n"]
         produced = run_forked("produce", "interrupted", environ=environ(daemon), stdin=b"c\n")
         assert produced.returncode == 0
-        assert process.stdout.readline() == "c\n"  # so a and b are acknowledged
+        assert process.stdout.readline() == b"c\n"  # so a and b are acknowledged
         process.send_signal(signal.SIGINT)
-        assert process.wait(TIMEOUT_S) == ExitCode.INTERRUPTED
-        process.stdout.close()
-    finally:
-        process.kill()
-        process.wait(TIMEOUT_S)
+        assert process.wait() == ExitCode.INTERRUPTED
     assert left(daemon, "interrupted") <= 1
 
 

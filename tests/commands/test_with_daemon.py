@@ -8,11 +8,10 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +20,8 @@ from click.testing import CliRunner
 
 from barnabas.commands.exit_codes import ExitCode
 from barnabas.commands.main import main
-from tests.support.daemon import REPOSITORY, Daemon, start_daemon
-from tests.support.forked_commands import run_forked
+from tests.support.daemon import Daemon, start_daemon
+from tests.support.forked_commands import RunningCommand, run_forked, running_forked
 from tests.support.forking import TIMEOUT_S
 from tests.support.kafka.kafka_wire import KafkaWire
 from tests.support.storage.bench import batch
@@ -57,22 +56,9 @@ class Commands:
         lines = self.ok("consume", *arguments, "--exit-at-end", "--json").splitlines()
         return [json.loads(line) for line in lines]
 
-    @contextmanager
-    def start(self, *arguments: str, **streams: Any) -> Iterator[subprocess.Popen[bytes]]:
+    def start(self, *arguments: str) -> AbstractContextManager[RunningCommand]:
         """A running command, killed at the end if it has not ended."""
-        process = subprocess.Popen(self.command(*arguments), cwd=REPOSITORY, env=self.environ, **streams)
-        try:
-            yield process
-        finally:
-            process.kill()
-            process.wait(TIMEOUT_S)
-            for stream in (process.stdin, process.stdout, process.stderr):
-                if stream is not None:
-                    with suppress(BrokenPipeError):  # what was never read by the process cannot be flushed to it
-                        stream.close()
-
-    def command(self, *arguments: str) -> list[str]:
-        return [sys.executable, "-m", "barnabas", *arguments]
+        return running_forked(*arguments, environ=self.environ)
 
 
 @pytest.fixture
@@ -278,16 +264,14 @@ def test_lines_are_sent_as_one_transaction(commands: Commands, topic: str) -> No
 @pytest.mark.parametrize("rest", [b"c\n", b""], ids=["a line is refused", "the commit is refused"])
 def test_a_run_whose_transaction_another_run_has_aborted_says_so(commands: Commands, topic: str, rest: bytes) -> None:
     produce = ("produce", topic, "--transactional-id", f"taken-{topic}")
-    with commands.start(*produce, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as first:
-        assert first.stdin is not None
+    with commands.start(*produce) as first:
         first.stdin.write(b"a\n")
-        first.stdin.flush()
         deadline = time.monotonic() + TIMEOUT_S
         while not commands.ok("consume", topic, "--from-beginning", "--exit-at-end"):
             assert time.monotonic() < deadline
         commands.ok(*produce, stdin=b"b\n")
-        _, stderr = first.communicate(rest, timeout=TIMEOUT_S)
-    assert first.returncode == 1
+        code, stderr = first.finish(rest)
+    assert code == 1
     assert b"the broker has aborted the transaction: it was open for longer than --transaction-timeout (1m)" in stderr
     assert f"or another run with transactional id 'taken-{topic}'".encode() in stderr
     assert b"Send the input again" in stderr
@@ -298,16 +282,14 @@ def test_a_transaction_that_cannot_be_aborted_because_the_broker_is_gone_is_not_
         daemon.create_topic("orders")
         commands = Commands(daemon.bootstrap)
         produce = ("produce", "orders", "--transactional-id", "import", "--timeout", "1")
-        with commands.start(*produce, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as running:
-            assert running.stdin is not None
+        with commands.start(*produce) as running:
             running.stdin.write(b"a\n")
-            running.stdin.flush()
             deadline = time.monotonic() + TIMEOUT_S
             while not commands.ok("consume", "orders", "--from-beginning", "--exit-at-end"):
                 assert time.monotonic() < deadline
             daemon.kill()
-            _, stderr = running.communicate(b"b\n", timeout=TIMEOUT_S)
-    assert running.returncode == ExitCode.NO_CONNECTION
+            code, stderr = running.finish(b"b\n")
+    assert code == ExitCode.NO_CONNECTION
     assert b"line 2: " in stderr
     assert b"the broker cannot be reached to abort the transaction" in stderr
     assert b"--transaction-timeout (1m)" in stderr
@@ -378,15 +360,14 @@ def test_a_partition_that_does_not_exist_is_refused(commands: Commands, topic: s
 
 def test_consume_without_a_start_reads_new_records(commands: Commands, topic: str) -> None:
     commands.ok("produce", topic, stdin=b"before\n")
-    with commands.start("consume", topic, "--max-messages", "1", stdout=subprocess.PIPE) as consumer:
+    with commands.start("consume", topic, "--max-messages", "1") as consumer:
         # Whether it listens already cannot be seen from outside, so go on saying it until it has heard.
         deadline = time.monotonic() + TIMEOUT_S
-        while consumer.poll() is None:
+        while consumer.is_running:
             assert time.monotonic() < deadline
             commands.ok("produce", topic, stdin=b"after\n")
-        assert consumer.stdout is not None
         assert consumer.stdout.read() == b"after\n"
-        assert consumer.returncode == 0
+        assert consumer.wait() == 0
 
 
 def test_consume_exits_with_4_when_no_record_comes(commands: Commands, topic: str) -> None:
@@ -460,23 +441,18 @@ def test_a_refused_line_is_named(commands: Commands, topic: str) -> None:
 @pytest.mark.parametrize("line", [b"x" * 5000, b"\x00" * 3_000_000], ids=["by the broker", "by the client"])
 def test_a_refusal_ends_produce_while_its_input_stays_open(commands: Commands, topic: str, line: bytes) -> None:
     commands.ok("topic", "alter", topic, "--config", "max.message.bytes=2000")
-    with commands.start("produce", topic, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as producer:
-        assert producer.stdin is not None
-        assert producer.stderr is not None
+    with commands.start("produce", topic) as producer:
         producer.stdin.write(line + b"\n")
-        producer.stdin.flush()
-        assert producer.wait(TIMEOUT_S) == 1
+        assert producer.wait() == 1
         assert producer.stderr.read().startswith(b"barnabas: line 1: ")
 
 
 def test_a_line_is_sent_while_the_input_stays_open(commands: Commands, topic: str) -> None:
-    with commands.start("produce", topic, stdin=subprocess.PIPE) as producer:
-        assert producer.stdin is not None
+    with commands.start("produce", topic) as producer:
         producer.stdin.write(b"first\n")
-        producer.stdin.flush()
         assert commands.ok("consume", topic, "--from-beginning", "--max-messages", "1") == b"first\n"
         producer.stdin.close()
-        assert producer.wait(TIMEOUT_S) == 0
+        assert producer.wait() == 0
 
 
 # ends
@@ -485,14 +461,10 @@ def test_a_line_is_sent_while_the_input_stays_open(commands: Commands, topic: st
 def test_a_closed_pipe_ends_consume_without_a_message(commands: Commands, topic: str) -> None:
     commands.ok("produce", topic, stdin=b"only one\n")
 
-    with commands.start(
-        "consume", topic, "--from-beginning", stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as consumer:
-        assert consumer.stdout is not None
-        assert consumer.stderr is not None
+    with commands.start("consume", topic, "--from-beginning") as consumer:
         assert consumer.stdout.readline() == b"only one\n"
         consumer.stdout.close()  # nothing more is produced: only the pipe itself can tell
-        assert consumer.wait(TIMEOUT_S) == 141
+        assert consumer.wait() == 141
         assert consumer.stderr.read() == b""
 
 
@@ -501,40 +473,29 @@ def test_a_pipe_closed_in_the_middle_of_the_output_ends_consume_without_a_messag
 ) -> None:
     commands.ok("produce", topic, stdin=(b"0123456789" * 100 + b"\n") * 1000)
 
-    with commands.start(
-        "consume", topic, "--from-beginning", stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
-    ) as consumer:
-        assert consumer.stdout is not None
-        assert consumer.stderr is not None
+    with commands.start("consume", topic, "--from-beginning") as consumer:
         assert consumer.stdout.read(5) == b"01234"  # the pipe is full and the command waits in a write
         consumer.stdout.close()
-        assert consumer.wait(TIMEOUT_S) == 141
+        assert consumer.wait() == 141
         assert consumer.stderr.read() == b""
 
 
 def test_ctrl_c_ends_consume_with_130_and_without_a_message(commands: Commands, topic: str) -> None:
     commands.ok("produce", topic, stdin=b"x\n")
 
-    with commands.start(
-        "consume", topic, "--from-beginning", stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as consumer:
-        assert consumer.stdout is not None
-        assert consumer.stderr is not None
+    with commands.start("consume", topic, "--from-beginning") as consumer:
         assert consumer.stdout.readline() == b"x\n"
         consumer.send_signal(signal.SIGINT)
-        assert consumer.wait(TIMEOUT_S) == 130
+        assert consumer.wait() == 130
         assert consumer.stderr.read().strip() == b""
 
 
 def test_ctrl_c_ends_produce_with_130_after_delivering_read_lines(commands: Commands, topic: str) -> None:
-    with commands.start("produce", topic, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as producer:
-        assert producer.stdin is not None
-        assert producer.stderr is not None
+    with commands.start("produce", topic) as producer:
         producer.stdin.write(b"typed\n")
-        producer.stdin.flush()
         assert commands.ok("consume", topic, "--from-beginning", "--max-messages", "1") == b"typed\n"
         producer.send_signal(signal.SIGINT)
-        assert producer.wait(TIMEOUT_S) == 130
+        assert producer.wait() == 130
         assert producer.stderr.read().strip() == b""
 
 

@@ -75,7 +75,8 @@ def build_wheel(source: Path, directory: Path, **environ: str) -> Path:
 
 def build(kind: str, source: Path, directory: Path, **environ: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "build", kind, "--no-isolation", "--outdir", str(directory)],
+        # Without a check of the build's requirements, for which it would run setup.py, and Cython, once more.
+        [sys.executable, "-m", "build", kind, "--no-isolation", "--skip-dependency-check", "--outdir", str(directory)],
         cwd=source,
         env={**os.environ, **environ},
         capture_output=True,

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import re
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from http.client import HTTPConnection
 from http.cookies import SimpleCookie
 from pathlib import Path
+from signal import SIGTERM
 from typing import NamedTuple
 from urllib.parse import urlencode
 
+from tests.support.forking import REPOSITORY, ForkServer
+
 _READY = re.compile(r"console of \S+ on https?://127\.0\.0\.1:(\d+)/")
 _TOKEN = re.compile(r'name="csrf_token" value="([^"]+)"')
+_MODULES = ("barnabas.commands.console", "barnabas.commands.serving", "barnabas.console.server", "uvicorn.lifespan.on")
 _TIMEOUT_S = 30
 _POLL_S = 0.05
 
@@ -89,17 +93,25 @@ def client_file(directory: Path, properties: Mapping[str, str]) -> Path:
 @contextmanager
 def running_console(bootstrap: str, *options: str, log: Path) -> Iterator[ConsoleClient]:
     """Run `barnabas console` on a free port until the block ends."""
-    command = [sys.executable, "-m", "barnabas", "console", "--listen", "127.0.0.1:0", "--bootstrap", bootstrap]
-    with log.open("wb") as errors:
-        process = subprocess.Popen([*command, *options], stdout=subprocess.PIPE, stderr=errors, text=True)
-    try:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        ready = _READY.match(line)
-        assert ready is not None, f"{line!r}; {log.read_text()}"
-        yield ConsoleClient(int(ready[1]))
-    finally:
-        process.terminate()
-        process.wait(_TIMEOUT_S)
-        assert process.stdout is not None
-        process.stdout.close()
+    arguments = ["console", "--listen", "127.0.0.1:0", "--bootstrap", bootstrap, *options]
+    output, output_end = os.pipe()
+    with open(output, encoding="utf-8") as lines, log.open("wb") as errors:
+        process = _fork_server().start(
+            arguments, environ=os.environ, cwd=str(REPOSITORY), stdout=output_end, stderr=errors.fileno()
+        )
+        os.close(output_end)
+        try:
+            line = lines.readline()
+            ready = _READY.match(line)
+            assert ready is not None, f"{line!r}; {log.read_text()}"
+            yield ConsoleClient(int(ready[1]))
+        finally:
+            process.send_signal(SIGTERM)
+            process.wait(_TIMEOUT_S)
+            process.stdin.close()
+
+
+@cache
+def _fork_server() -> ForkServer:
+    """Return a server with a console's modules, whose import takes longer than most tests of a console."""
+    return ForkServer(*_MODULES)

@@ -100,12 +100,13 @@ class ForkedProcess:
 class ForkServer:
     """Starts processes. It ends with the process that created it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *modules: str) -> None:
+        """`modules` are imported besides those of brokers and clients."""
         self._socket, theirs = socket.socketpair()
         self._lock = threading.Lock()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.support.forking", str(theirs.fileno())],
+                [sys.executable, "-m", "tests.support.forking", str(theirs.fileno()), *modules],
                 cwd=REPOSITORY,
                 pass_fds=[theirs.fileno()],
                 stdout=subprocess.DEVNULL,  # not a terminal, for which output would be buffered by lines
@@ -149,9 +150,9 @@ def _receive_int(connection: socket.socket) -> int:
     return int.from_bytes(_receive(connection, 4), "big", signed=True)
 
 
-def _serve(connection: socket.socket) -> None:
+def _serve(connection: socket.socket, modules: list[str]) -> None:
     """Fork a process for each order, until the other side ends."""
-    for name in _PRELOADED:
+    for name in (*_PRELOADED, *modules):
         import_module(name)
     gc.freeze()
     while True:
@@ -221,4 +222,4 @@ def _reap() -> None:
 
 
 if __name__ == "__main__":
-    _serve(socket.socket(fileno=int(sys.argv[1])))
+    _serve(socket.socket(fileno=int(sys.argv[1])), sys.argv[2:])

@@ -26,7 +26,7 @@ from tests.support.wire import WireClient
 
 SEED = int(os.environ.get("BARNABAS_FUZZ_SEED", "20261121"))
 DECODED_OF_EACH_API = 2000
-SENT_OF_EACH_API = 120
+SENT_OF_EACH_API = 40
 SENDERS = 4
 ANSWER_TIMEOUT_S = 20.0
 RSS_GROWTH_BYTES = 96 << 20

@@ -5,6 +5,7 @@ Both brokers start from copies of one data directory. Session ids are random, so
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 import urllib.request
@@ -23,7 +24,7 @@ from tests.support.storage.kernels import load_kernel
 from tests.support.storage.records import plain
 
 PLACES: tuple[Place, ...] = (("one", 0), ("one", 1), ("many", 0), ("many", 1), ("many", 2), ("large", 0))
-ROUNDS = 1_500
+ROUNDS = 1_500 if "BARNABAS_TORTURE" in os.environ else 600
 WAKES = 30
 LONG_POLL_MS = 60_000
 WIDE = 80

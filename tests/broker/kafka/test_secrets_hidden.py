@@ -5,8 +5,6 @@ from __future__ import annotations
 import base64
 import os
 import re
-import subprocess
-import sys
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +14,8 @@ import pytest
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.cluster.configs import BROKER_RESOURCE, OP_DELETE, OP_SET
 from tests.broker.kafka.test_kafka_configs import Scope, alter, describe
-from tests.support.daemon import REPOSITORY, Daemon, start_daemon
+from tests.support.daemon import Daemon, start_daemon
+from tests.support.forked_commands import run_forked
 from tests.support.kafka.kafka_wire import KafkaWire
 
 CANARY = "c4n4ry-swordfish"
@@ -63,16 +62,8 @@ def kafka(broker: Daemon) -> Iterator[KafkaWire]:
 
 def barnabas(*words: str, environ: dict[str, str] | None = None) -> str:
     """Run a command; return all that it prints."""
-    ran = subprocess.run(
-        [sys.executable, "-m", "barnabas", *words],
-        check=False,
-        capture_output=True,
-        text=True,
-        cwd=REPOSITORY,
-        timeout=60,
-        env={**os.environ, **(environ or {})},
-    )
-    return ran.stdout + ran.stderr
+    ran = run_forked(*words, environ={**os.environ, **(environ or {})})
+    return (ran.stdout + ran.stderr).decode()
 
 
 def test_described_properties_are_sensitive_and_without_values(kafka: KafkaWire) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -25,36 +26,52 @@ ROWS: list[tuple[bytes, bytes | None]] = [
 
 
 class Written:
-    """A stopped daemon's directory and its records."""
+    """The directory of a daemon that was stopped, and its records."""
 
-    def __init__(self, daemon: Daemon, data: Path, records: list[list[Record]]) -> None:
-        self.daemon = daemon
-        self.data = data
+    def __init__(self, directory: Path, records: list[list[Record]]) -> None:
+        self._directory = directory
+        self.data = directory / "data"
         self.records = records
+        self.log = ""
+        """The log of the daemon that `read` started."""
+
+    def copy_to(self, directory: Path) -> Written:
+        """Copy the data, to be changed."""
+        shutil.copytree(self.data, directory / "data")
+        return Written(directory, self.records)
+
+    def start(self) -> Daemon:
+        """Start a daemon there that never looks for work, and leaves all of it to the command."""
+        return start_daemon(self._directory, "log.cleaner.enable=false")
 
     def read(self) -> list[list[Record]]:
-        """The records of `table` that the daemon serves, by partition."""
-        self.daemon.start()
-        try:
-            with WireClient(self.daemon.host, self.daemon.port) as wire:
-                return [read_all(wire, "table", partition) for partition in range(2)]
-        finally:
-            assert self.daemon.stop() == 0
+        """The records of `table` that a daemon serves, by partition."""
+        with self.start() as daemon:
+            with WireClient(daemon.host, daemon.port) as wire:
+                records = [read_all(wire, "table", partition) for partition in range(2)]
+            assert daemon.stop() == 0
+        self.log = daemon.log
+        return records
 
 
-@pytest.fixture
-def written(tmp_path: Path) -> Written:
-    # One that never looks for work leaves all of it to the command.
-    with start_daemon(tmp_path, "log.cleaner.enable=false") as daemon:
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Written:
+    written = Written(tmp_path_factory.mktemp("written"), [])
+    with written.start() as daemon:
         with WireClient(daemon.host, daemon.port) as wire:
             wire.create_topic("table", 2, **NEVER_DIRTY)
             wire.create_topic("plain", 1, segment_bytes="16384")
             for partition in range(2):
                 feed(wire, "table", ROWS[partition:], partition)
             feed(wire, "plain", ROWS)
-            records = [read_all(wire, "table", partition) for partition in range(2)]
+            written.records += [read_all(wire, "table", partition) for partition in range(2)]
         assert daemon.stop() == 0
-    return Written(daemon, daemon.data_directory, records)
+    return written
+
+
+@pytest.fixture
+def written(template: Written, tmp_path: Path) -> Written:
+    return template.copy_to(tmp_path / "written")
 
 
 def run(*arguments: object) -> Result:
@@ -89,7 +106,7 @@ def test_a_data_directory_is_compacted_and_a_daemon_continues_from_there(written
         compacted(records, clean_offset(written.data, "table", partition))
         for partition, records in enumerate(written.records)
     ]
-    assert "recovering" not in written.daemon.log
+    assert "recovering" not in written.log
 
 
 def test_a_dry_run_prints_what_would_be_removed_and_changes_no_file(
@@ -112,11 +129,11 @@ def test_a_dry_run_prints_what_would_be_removed_and_changes_no_file(
 
 def test_a_dry_run_beside_a_running_daemon_says_the_same(written: Written) -> None:
     stopped = objects(run(written.data, "--json", "--dry-run"))
-    written.daemon.start()
-    before = {path: content for path, content in contents(written.data).items() if path.suffix == ".log"}
-    beside = objects(run(written.data, "--json", "--dry-run"))
-    assert "its .lock is held" in run(written.data).stderr
-    assert written.daemon.stop() == 0
+    with written.start() as daemon:
+        before = {path: content for path, content in contents(written.data).items() if path.suffix == ".log"}
+        beside = objects(run(written.data, "--json", "--dry-run"))
+        assert "its .lock is held" in run(written.data).stderr
+        assert daemon.stop() == 0
     assert {path: content for path, content in contents(written.data).items() if path in before} == before
     assert [(each.get("clean_to"), each["records_gone"]) for each in beside] == [
         (each.get("clean_to"), each["records_gone"]) for each in stopped
@@ -184,20 +201,17 @@ def test_a_damaged_log_is_left_as_it_is_while_the_others_are_compacted(written: 
 
 
 def test_a_small_map_needs_more_rounds_for_the_same_result(written: Written) -> None:
-    daemon = written.daemon
-    daemon.start()
-    with WireClient(daemon.host, daemon.port) as wire:
-        wire.create_topic("wide", 1, **{**NEVER_DIRTY, "segment_bytes": "1048576"})
-        feed(wire, "wide", [(b"%d" % number, b"") for number in range(100_000)], batch_records=5000)
-        records = read_all(wire, "wide")
-    assert daemon.stop() == 0
+    with written.start() as daemon:
+        with WireClient(daemon.host, daemon.port) as wire:
+            wire.create_topic("wide", 1, **{**NEVER_DIRTY, "segment_bytes": "1048576"})
+            feed(wire, "wide", [(b"%d" % number, b"") for number in range(100_000)], batch_records=5000)
+            records = read_all(wire, "wide")
+        assert daemon.stop() == 0
     told = objects(run(written.data / "wide-0", "--json", "--dedupe-buffer-size", 1 << 20))
     assert told[0]["rounds"] > 1
     assert told[0]["records_gone"] == 0
-    daemon.start()
-    with WireClient(daemon.host, daemon.port) as wire:
+    with written.start() as daemon, WireClient(daemon.host, daemon.port) as wire:
         assert read_all(wire, "wide") == records
-    assert daemon.stop() == 0
 
 
 def test_after_a_crash_the_log_is_recovered_first_and_no_clean_marker_appears(written: Written) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +11,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from barnabas.commands.main import main
-from tests.support.daemon import REPOSITORY, Daemon, start_daemon
+from tests.support.daemon import Daemon, start_daemon
+from tests.support.forked_commands import run_forked
 
 MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
@@ -49,9 +49,10 @@ def run(daemon: Daemon, *arguments: object, text: str = "", env: dict[str, str] 
 
 def in_a_process(daemon: Daemon, *arguments: object, text: str = "") -> str:
     """Run a command that uses the descriptors of its standard streams."""
-    command = [sys.executable, "-m", "barnabas", *map(str, arguments), "--bootstrap", daemon.bootstrap]
-    done = subprocess.run(command, cwd=REPOSITORY, input=text, capture_output=True, text=True, check=True, timeout=60)
-    return done.stdout
+    command = [*map(str, arguments), "--bootstrap", daemon.bootstrap]
+    done = run_forked(*command, environ=os.environ, stdin=text.encode())
+    assert done.returncode == 0, done
+    return done.stdout.decode()
 
 
 def test_commands_of_both_dialects_log_in(daemon: Daemon, config: Path) -> None:

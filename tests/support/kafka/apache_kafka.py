@@ -27,6 +27,7 @@ from pathlib import Path
 from tests.support.interop import need_commands, require_or_skip
 from tests.support.kafka import jars as kafka_jars
 from tests.support.kafka import metadata_shell
+from tests.support.kafka.class_archive import archive_options
 
 START_TIMEOUT_S = 90.0
 STOP_TIMEOUT_S = 60.0
@@ -294,14 +295,16 @@ class Kafka:
         return _run(self._java(name, *arguments, classes=classes), self.scratch)
 
     def _java(self, main_class: str, *arguments: str, classes: Path | None = None) -> list[str]:
-        class_path = f"{self.jars}/*" if classes is None else f"{classes}:{self.jars}/*"
+        # The jars come first: the archive is of them.
+        class_path = f"{self.jars}/*" if classes is None else f"{self.jars}/*:{classes}"
         logging = (
             f"-Dlog4j.configuration=file:{self.scratch / 'log4j.properties'}",
             f"-Dlog4j2.configurationFile={self.scratch / 'log4j2.properties'}",
         )
         is_broker = main_class == "kafka.Kafka"
         defined = [f"-D{name}={value}" for name, value in self.system_properties.items()]
-        options = [*_SMALL_JVM, *defined, *(logging if is_broker else ())]
+        archive = archive_options(self.jars, _SMALL_JVM)
+        options = [*_SMALL_JVM, *archive, *defined, *(logging if is_broker else ())]
         return ["java", *options, "-cp", class_path, main_class, *arguments]
 
 
