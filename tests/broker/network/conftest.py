@@ -1,9 +1,13 @@
-"""One authority for all tests of this folder."""
+"""One authority for all tests of this folder, and directories on a disk."""
 
 from __future__ import annotations
 
 import pytest
 import trustme
+
+from tests.support.disk_paths import tmp_path, tmp_path_factory
+
+__all__ = ["tmp_path", "tmp_path_factory"]
 
 
 @pytest.fixture(scope="session")
