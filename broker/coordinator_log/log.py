@@ -191,6 +191,19 @@ class CoordinatorLog:
             self._wait_for_flush(number, partition, flush_to, answer)
         return answer if partition is None else self._when_replicated(partition, partition.log.log_end_offset, answer)
 
+    def synced(self, number: int) -> Appended:
+        """Return an answer that comes once everything appended so far to a partition is on the disk.
+
+        Whatever the topic's flush settings: for records on which one in another topic relies.
+        """
+        answer: Appended = Deferred()
+        partition = self._partitions.get(self.topic.name, number)
+        if partition is None:
+            answer.resolve(self._as_coordinator_error(self._partitions.refusal(self.topic.name, number)))
+        else:
+            self._wait_for_flush(number, partition, partition.log.log_end_offset, answer)
+        return answer
+
     def when_ready(self, key: str, then: Then) -> None:
         """Call `then` once the key's partition exists: immediately, unless the topic has to be created first.
 

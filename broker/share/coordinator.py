@@ -98,21 +98,24 @@ class ShareCoordinator:
     async def initialize(
         self, group_id: str, partitions: Sequence[InitialShareState]
     ) -> Mapping[TopicIdPartition, ErrorCode]:
-        """Begin, or begin again, with states that have nothing delivered."""
-        return await self._all(
+        """Begin, or begin again, with states that have nothing delivered. They are on the disk then."""
+        return await self._synced(
+            group_id,
             {
                 (each.topic_id, each.partition): self.begin(
                     SharePartitionKey(group_id, each.topic_id, each.partition), each.state_epoch, each.start_offset
                 )
                 for each in partitions
-            }
+            },
         )
 
     async def delete(
         self, group_id: str, partitions: Sequence[TopicIdPartition]
     ) -> Mapping[TopicIdPartition, ErrorCode]:
-        """Forget states. NONE for one that does not exist."""
-        return await self._all({each: self.forget(SharePartitionKey(group_id, *each)) for each in partitions})
+        """Forget states. NONE for one that does not exist. The deletions are on the disk then."""
+        return await self._synced(
+            group_id, {each: self.forget(SharePartitionKey(group_id, *each)) for each in partitions}
+        )
 
     async def read_summaries(
         self, group_id: str, partitions: Sequence[TopicIdPartition]
@@ -176,8 +179,16 @@ class ShareCoordinator:
 
     # -- upkeep
 
-    async def _all(self, answers: Mapping[TopicIdPartition, Appended]) -> Mapping[TopicIdPartition, ErrorCode]:
-        return {each: _code(await self.awaited(answer)) for each, answer in answers.items()}
+    async def _synced(
+        self, group_id: str, answers: Mapping[TopicIdPartition, Appended]
+    ) -> Mapping[TopicIdPartition, ErrorCode]:
+        """Wait for answers, and until what they changed is on the disk: the group's next record relies on it."""
+        codes = {each: _code(await self.awaited(answer)) for each, answer in answers.items()}
+        done = [each for each, code in codes.items() if not code]
+        numbers = {each: self.log.number_of(SharePartitionKey(group_id, *each)) for each in done}
+        syncs = {number: self.log.coordinator_log.synced(number) for number in set(numbers.values())}
+        synced = {number: _code(await self.awaited(sync)) for number, sync in syncs.items()}
+        return codes | {each: synced[number] for each, number in numbers.items()}
 
     async def awaited(self, answer: Deferred[T]) -> T:
         """Return the value of a deferred answer."""

@@ -2,6 +2,9 @@
 
 Records below the oldest snapshot that is needed are deleted. A share partition that nothing changes has an old
 snapshot, and holds back the deletion: its state is written again. Source: Kafka's ShareCoordinatorService.
+
+Unlike Kafka, whose replicas have the new snapshots, nothing is deleted before they are on the disk: a crash of the
+machine would take the whole state otherwise, and the group would begin anew.
 """
 
 from __future__ import annotations
@@ -38,14 +41,23 @@ class ShareStateUpkeep:
         await self._repeat("share.coordinator.cold.partition.snapshot.interval.ms", self.snapshot_cold)
 
     def prune(self, number: int) -> None:
-        """Delete the records of one partition that are not needed. Raises BrokerError."""
+        """Delete the records of one partition that are not needed, once what replaces them is on the disk."""
         shard = self._log.shards[number]
         needed = shard.needed.below_is_redundant
         partition = self._parts.partitions.get(SHARE_STATE_TOPIC, number)
         if needed is None or partition is None or self._deleted_below.get(number) == needed:
             return
-        partition.delete_records(needed)
-        self._deleted_below[number] = needed
+
+        def synced(error: BrokerError | None) -> None:
+            try:
+                if error is not None:
+                    raise error
+                partition.delete_records(needed)
+                self._deleted_below[number] = needed
+            except BrokerError as refused:
+                _note(number, refused)
+
+        self._log.coordinator_log.synced(number).then(synced)
 
     def snapshot_cold(self, number: int) -> None:
         """Write the states of one partition again that were last written long ago."""

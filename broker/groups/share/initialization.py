@@ -2,15 +2,19 @@
 
 Each step is two writes: the group's record says what is about to happen, then the share coordinator is asked, then the
 record says what happened. After a kill in between, the next heartbeat (initialization) or the next request of the same
-kind (deletion) asks again; the share coordinator may be asked any number of times. Source: Kafka's
-GroupCoordinatorService (persisterInitialize, performShareGroupsDeletion, deleteShareGroupOffsets).
+kind (deletion) asks again; the share coordinator may be asked any number of times.
+
+Each write is on the disk before the next one, whatever the flush settings of the two topics, because each could lose
+what the other keeps in a crash of the machine: a group whose record names a state that does not exist could never fetch
+again, and a state of a later epoch than its group's could not be initialized. Source: Kafka's GroupCoordinatorService
+(persisterInitialize, performShareGroupsDeletion, deleteShareGroupOffsets), which relies on replicas.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.groups.share import states as share_states
@@ -75,12 +79,23 @@ class ShareStates:
         """
         initial = [InitialShareState(*partition, epoch, offset) for partition, offset in offsets.items()]
         losses = self._losses
+        await self.durable(self._log.synced(group_id))
         results = await self.coordinator.initialize(group_id, initial)
         if self._losses != losses:
             return dict.fromkeys(results, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         if not any(results.values()):
             await self.write(group_id, self._initialized(_by_topic(offsets)))
         return results
+
+    async def delete(
+        self, group_id: str, partitions: Sequence[TopicIdPartition]
+    ) -> Mapping[TopicIdPartition, ErrorCode]:
+        """Delete states whose deletion the group's record says already; return what happened to each.
+
+        Raises BrokerError if the record could not be written.
+        """
+        await self.durable(self._log.synced(group_id))
+        return await self.coordinator.delete(group_id, partitions)
 
     async def write(self, group_id: str, following: Next) -> None:
         """Append the next record of a group's states. Raises BrokerError."""

@@ -92,6 +92,10 @@ class ShareGroupLog:
         appended.then(done)
         return answer
 
+    def synced(self, group_id: str) -> Appended:
+        """Return an answer that comes once the group's records are on the disk, whatever the flush settings."""
+        return self._log.coordinator_log.synced(self._log.partition_of(group_id))
+
     def load(self, records: Sequence[GroupRecord]) -> None:
         """Replay records of a start, the newest value of each key. Each member's session begins."""
         for record in records:

@@ -131,7 +131,7 @@ class ShareGroupOffsets:
         await self._states.write(group_id, lambda now: share_states.topics_deleting(now, found, image))
         if not found:
             return refused
-        results = await self._states.coordinator.delete(group_id, _pairs(found))
+        results = await self._states.delete(group_id, _pairs(found))
         errors = _error_by_topic(results)
         for topic_id, code in errors.items():
             message = f"the share coordinator answered {code.name}"
@@ -156,7 +156,7 @@ class ShareGroupOffsets:
         await self._states.write(group_id, lambda _: states)
         if not topics:
             return
-        for code in _error_by_topic(await self._states.coordinator.delete(group_id, _pairs(topics))).values():
+        for code in _error_by_topic(await self._states.delete(group_id, _pairs(topics))).values():
             raise BrokerError(code, "the states of its partitions could not be deleted")
 
 

@@ -3,7 +3,8 @@
     --seeds 1-200        the seeds, or one seed to replay it
     --seconds 600        stop after this time
     --with sessions codecs   draw fetch sessions, too; topics that recompress what they get (default: neither)
-    --with cleaner           topics are compacted, whenever the script says so
+    --with cleaner           topics are compacted, whenever the script says so, with codecs, transactions, or
+                             a compaction lag (not with codecs): --with cleaner transactions lags
     --restarts 2         restart both brokers so often within each script, stopped or killed (default 0)
     --steps 120          steps of a script
     --now 1700000000000  the time of the run in ms, about which timestamps are drawn (default: now)

@@ -119,7 +119,7 @@ class Masks:
 
     def records(self, data: bytes) -> bytes:
         """Mask producer ids that a broker gave out, append times, and CRCs over them."""
-        masked = bytearray(decoded(data) if self.decodes else without_horizons(data))
+        masked = bytearray(without_horizons(decoded(data) if self.decodes else data))
         at = 0
         while at < len(masked):
             if at + HEADER_SIZE > len(masked):  # a fetch ends within a header

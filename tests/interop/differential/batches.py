@@ -94,6 +94,8 @@ class BatchDrawer:
         self._now = now
         self._odd_times = odd_times
         self._codec_weights = [10, 1, 1, 1, 1] if compresses else [1, 0, 0, 0, 0]
+        self.age_ms = 0
+        """How much older than the run most records are."""
         self.times: list[int] = []
         """Timestamps that were drawn, for lookups."""
 
@@ -129,7 +131,7 @@ class BatchDrawer:
 
     def _timestamp(self) -> int:
         chance = self._chance
-        near = self._now + chance.randrange(-300_000, 300_000)
+        near = self._now - self.age_ms + chance.randrange(-300_000, 300_000)
         odd = chance.choice([-1, 0, 1, self._now + 7_200_000, self._now - 40 * 86_400_000, 2**62, self._now * 1000])
         return chance.choices([near, odd], [12, self._odd_times])[0]
 

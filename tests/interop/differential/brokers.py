@@ -9,6 +9,7 @@ from typing import Any
 
 from tests.interop.differential import steps
 from tests.interop.differential.answers import CLOSED, SILENCE, UNANSWERED, Masks
+from tests.interop.differential.configs import MIN_LAG
 from tests.interop.differential.directories import is_clean, is_trimmed
 from tests.interop.differential.processes import Process
 from tests.interop.differential.requests import Names, Request, build
@@ -41,6 +42,8 @@ class Side:
         self._has_restarted = False
         self._counts: dict[str, int] = {}
         """Numbers of partitions of the script's topics."""
+        self._lags_ms: dict[str, int] = {}
+        """How old a record of a topic has to be before the cleaner looks at it."""
         self.all_masks: dict[str, Masks] = {}
         """By the prefix of a script's topics."""
         self._address = process.start()
@@ -52,6 +55,7 @@ class Side:
     def begin(self, prefix: str) -> None:
         """Begin a script."""
         self._counts.clear()
+        self._lags_ms.clear()
         self.names = Names(prefix)
         self.masks = self.all_masks[prefix] = Masks(self.names)
         self.masks.without_epochs = self._has_restarted  # those of coordinators
@@ -60,8 +64,9 @@ class Side:
         """Create the script's topics, and wait until they can be used."""
         made = {self.names.topic(name): Topic(count, configs) for name, (count, configs) in topics.items()}
         create_topics(self._admin, made)
-        for name, (count, _) in topics.items():
+        for name, (count, configs) in topics.items():
             self._counts[self.names.topic(name)] = count
+            self._lags_ms[self.names.topic(name)] = int(configs.get(MIN_LAG, "0"))
             self._await_leaders(self.names.topic(name), count)
             self.names.topic_ids[name] = self._admin.topic_id(self.names.topic(name))
 
@@ -167,13 +172,16 @@ class Side:
         return None
 
     def _clean(self, step: steps.Clean) -> dict[int, int]:
-        """Let the cleaner clean a topic once; return the offsets up to which its partitions are clean then."""
+        """Let the cleaner clean a topic once; return the offsets up to which its partitions are clean then.
+
+        An open transaction and records that are too new bound the round.
+        """
         topic = self.names.topic(step.topic)
         numbers = range(self._counts[topic])
         for ratio in (_ALWAYS_CLEAN, _NEVER_CLEAN):
             set_config(self._admin, topic, _RATIO, ratio)
             self._await_config(topic, _RATIO, ratio)
-            self._await(lambda: all(is_clean(self.process.data, topic, n) for n in numbers), f"a clean {topic}")
+            self._await(lambda: all(self._is_clean(topic, number) for number in numbers), f"a clean {topic}")
         # After DeleteRecords the next round moves the clean offset up, also where nothing is to be cleaned.
         starts = {number: self._offset_at(topic, number, -2).offset for number in numbers}
         self._await(
@@ -182,6 +190,10 @@ class Side:
         )
         self.fence()
         return {number: clean_offset(self.process.data, topic, number) for number in numbers}
+
+    def _is_clean(self, topic: str, number: int) -> bool:
+        stable = int(self._offset_at(topic, number, -1, isolation=1).offset)
+        return is_clean(self.process.data, topic, number, stable, self._lags_ms[topic])
 
     def _delete_records(self, step: steps.DeleteRecords) -> Any:
         """Delete records, and wait until the cleaner has removed the segments below the new start."""
@@ -233,11 +245,11 @@ class Side:
     def _error_of(self, topic: str, partition: int) -> int:
         return int(self._offset_at(topic, partition, -1).error_code)
 
-    def _offset_at(self, topic: str, partition: int, timestamp: int) -> Any:
+    def _offset_at(self, topic: str, partition: int, timestamp: int, *, isolation: int = 0) -> Any:
         kio = schema("list_offsets", 4, "request")
         entry = kio.ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
         asked = kio.ListOffsetsTopic(name=topic, partitions=(entry,))
-        answer = self._admin.call("list_offsets", 4, replica_id=-1, isolation_level=0, topics=(asked,))
+        answer = self._admin.call("list_offsets", 4, replica_id=-1, isolation_level=isolation, topics=(asked,))
         return answer.topics[0].partitions[0]
 
     def _await(self, is_so: Callable[[], bool], what: str) -> None:

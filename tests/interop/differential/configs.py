@@ -31,6 +31,15 @@ CHANGED_WITH_CLEANER: Mapping[str, list[str]] = {
     "cleanup.policy": ["compact", "compact,delete"],
 }
 """The same where topics are cleaned."""
+MIN_LAG = "min.compaction.lag.ms"
+AN_HOUR, A_DAY, NEVER = "3600000", "86400000", "9223372036854775807"
+_AFTER_MAX = "message.timestamp.after.max.ms"
+CHANGED_WITH_CLEANER_AND_CODECS: Mapping[str, list[str]] = {
+    "compression.type": CODECS,
+    "delete.retention.ms": ["0", A_DAY],
+    "cleanup.policy": ["compact", "compact,delete"],
+}
+"""The same where they recompress what they get, too."""
 _OPTIONAL: Mapping[str, list[str]] = {
     "cleanup.policy": ["compact", "compact,delete"],
     _APPEND_TIME: ["LogAppendTime"],
@@ -43,11 +52,14 @@ _OPTIONAL: Mapping[str, list[str]] = {
 }
 
 
-def draw(chance: random.Random, *, has_own_clock: bool, restarts: bool, codecs: bool, cleans: bool) -> dict[str, str]:
+def draw(
+    chance: random.Random, *, has_own_clock: bool, restarts: bool, codecs: bool, cleans: bool, lags: bool
+) -> dict[str, str]:
     """Draw the configs of one topic.
 
     `has_own_clock`: it may stamp its records, and then does not roll by time. `codecs`: it recompresses what it gets,
-    and nothing depends on the size of that. `cleans`: it is compacted, at the moments that a script chooses.
+    and nothing depends on the size of that. `cleans`: it is compacted, at the moments that a script chooses; `lags`:
+    perhaps without its new records. With `codecs` and `cleans` it also takes records of any future.
     """
     drawn = {
         "internal.segment.bytes": chance.choice(["2000", "4096", "16384", _UNROLLED, _UNROLLED]),
@@ -68,13 +80,27 @@ def draw(chance: random.Random, *, has_own_clock: bool, restarts: bool, codecs: 
             "index.interval.bytes": chance.choice(["0", "1"]),
         }
     if cleans:
+        drawn.pop(_APPEND_TIME, None)  # a rewritten batch would have the time of its append as its base, too
+        drawn.pop("segment.index.bytes", None)  # Kafka's cleaner merges segments with more entries than an index has
         drawn |= {
             "cleanup.policy": chance.choice(["compact", "compact", "compact,delete"]),
             "internal.segment.bytes": chance.choice(["1200", "2000", "4096"]),
-            "delete.retention.ms": chance.choice(["0", "86400000"]),
+            "delete.retention.ms": chance.choice(["0", A_DAY]),
         }
+        if codecs:  # rewritten batches have the size of each broker's library: segments roll by the records' times
+            drawn |= {"internal.segment.bytes": _UNROLLED, _AFTER_MAX: NEVER, "segment.ms": AN_HOUR}
+            return drawn
+    if lags:
+        drawn.pop("message.timestamp.before.max.ms", None)  # it would refuse the old records
+        if chance.random() < 0.6:
+            drawn[MIN_LAG] = A_DAY
     drawn.pop("segment.ms" if has_own_clock else _APPEND_TIME, None)
     return drawn
+
+
+def refuses(configs: Mapping[str, str]) -> bool:
+    """Return whether a topic with these configs may refuse sound batches."""
+    return any(name in configs and (name, configs[name]) != (_AFTER_MAX, NEVER) for name in REFUSING)
 
 
 def rolls(configs: Mapping[str, str]) -> bool:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,6 +20,7 @@ from barnabas.broker.storage.files.file_names import (
 )
 from barnabas.broker.storage.files.leader_epoch import LEADER_EPOCH_CHECKPOINT
 from barnabas.broker.storage.producers.snapshot import decode_snapshot
+from barnabas.protocol.records.batch import iter_batches
 from tests.interop.differential.answers import Masks
 from tests.interop.differential.decoded import index_without_positions
 from tests.interop.differential.steps import LOOSE_TOPIC
@@ -79,10 +83,29 @@ def _masked(path: Path, masks: Masks) -> bytes | None:
     return content
 
 
-def is_clean(data: Path, topic: str, partition: int) -> bool:
-    """Return whether all but the active segment of a partition is clean."""
+def is_clean(data: Path, topic: str, partition: int, stable: int, lag_ms: int) -> bool:
+    """Return whether everything of a partition is clean that a cleaner may clean.
+
+    That is up to the segment with the last stable offset, the first dirty one with a record newer than the lag, or the
+    active one.
+    """
     segments = _segments(data, topic, partition)
-    return segments is not None and (len(segments) < 2 or clean_offset(data, topic, partition) >= segments[-1])
+    if segments is None:
+        return False
+    clean = clean_offset(data, topic, partition)
+    bound = max(base for base in segments if base <= max(stable, segments[0]))
+    if lag_ms:
+        young_from = int(time.time() * 1000) - lag_ms
+        dirty = [base for base, end in itertools.pairwise(segments) if end > clean]
+        bound = min([bound, *(base for base in dirty if _newest(data, topic, partition, base) > young_from)])
+    return bound == segments[0] or clean >= bound
+
+
+def _newest(data: Path, topic: str, partition: int, base: int) -> float:
+    """Return the largest timestamp of a segment; the file's time, which is new, where no record has one."""
+    path = data / f"{topic}-{partition}" / f"{base:020}{LOG_SUFFIX}"
+    newest = max((batch.max_timestamp for batch in iter_batches(path.read_bytes())), default=-1)
+    return newest if newest >= 0 else math.inf
 
 
 def is_trimmed(data: Path, topic: str, partition: int, start: int) -> bool:

@@ -10,6 +10,7 @@ import random
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
+from barnabas.protocol.records import Codec
 from tests.interop.differential import configs, steps
 from tests.interop.differential.batches import BatchDrawer
 from tests.interop.differential.fetching import FetchDrawer
@@ -19,16 +20,27 @@ from tests.interop.differential.sessions import SessionDrawer
 from tests.interop.differential.transactions import TransactionDrawer
 
 LIST_VERSIONS = range(1, 12)
-SESSIONS, CODECS, CLEANER = "sessions", "codecs", "cleaner"
-EXTRAS = (SESSIONS, CODECS, CLEANER)
+SESSIONS, CODECS, CLEANER, TRANSACTIONS, LAGS = "sessions", "codecs", "cleaner", "transactions", "lags"
+EXTRAS = (SESSIONS, CODECS, CLEANER, TRANSACTIONS, LAGS)
 """What a script has only if it is asked for, so that the scripts of known seeds stay as they are."""
+
+
+_OLD_MS = 40 * 86_400_000
+_AGE_CHANGES = 0.05
+"""How likely the records become old, or new again, with the next step."""
+_JUMP_MS = 2 * 86_400_000
+_JUMPS = 0.12
+"""How likely the records are two days younger from the next step on, which rolls segments by time.
+
+The markers of transactions have the brokers' times, which are never newer.
+"""
 
 
 class ScriptDrawer:
     """Draws one script. `now` is in ms; times in the script are about it.
 
-    `extras` are of EXTRAS. With a cleaner there are no transactions and no compressed batches: open ones would bound
-    a round, and the sizes of rewritten batches are each broker's.
+    `extras` are of EXTRAS. With a cleaner there are transactions and compressed batches only if they are asked for:
+    open ones bound a round, and the sizes of rewritten batches are each broker's.
     """
 
     def __init__(
@@ -40,11 +52,27 @@ class ScriptDrawer:
         self._count = count
         self._restarts = restarts
         self._cleans = CLEANER in extras
-        has_transactions = self._chance.random() < 0.35 and not self._cleans
-        self._transactional = TransactionDrawer(self._chance) if has_transactions else None
+        self._lags = LAGS in extras
+        self._jumps = self._cleans and CODECS in extras
+        if self._lags and CODECS in extras:
+            raise ValueError("records that are old would not roll the segments of topics with codecs")
+        compresses = not self._cleans or CODECS in extras
+        has_transactions = (self._chance.random() < 0.35 and not self._cleans) or TRANSACTIONS in extras
+        self._transactional = (
+            TransactionDrawer(
+                # Kafka rolls a segment that is due before it refuses a batch.
+                self._chance,
+                _codecs(compresses, extras),
+                tombstones=self._cleans,
+                errs=not self._jumps,
+            )
+            if has_transactions
+            else None
+        )
         self._has_own_clock = self._transactional is not None or (self._chance.random() < 0.15 and not self._cleans)
         """Whether topics may stamp their records themselves."""
-        self._batches = BatchDrawer(self._chance, now, odd_times=restarts == 0, compresses=not self._cleans)
+        odd_times = restarts == 0 and not self._jumps
+        self._batches = BatchDrawer(self._chance, now, odd_times=odd_times, compresses=compresses)
         self._model = Model(has_codecs=CODECS in extras)
         self._producing = ProduceDrawer(self._chance, self._model, self._batches)
         self._fetching = FetchDrawer(self._chance, self._model)
@@ -61,6 +89,10 @@ class ScriptDrawer:
             if number in restarts:
                 drawn.append(steps.Restart(kill=self._chance.random() < 0.5))
                 self._model.is_restarted = True
+            if self._lags and self._chance.random() < _AGE_CHANGES:
+                self._batches.age_ms = _OLD_MS - self._batches.age_ms
+            if self._jumps and self._chance.random() < _JUMPS:
+                self._batches.age_ms -= _JUMP_MS
             drawn.append(self._step())
         drawn += [steps.DescribeProducers(name, tuple(range(count))) for name, (count, _) in self._model.topics.items()]
         if self._cleans:
@@ -80,6 +112,7 @@ class ScriptDrawer:
             restarts=bool(self._restarts),
             codecs=self._model.has_codecs,
             cleans=self._cleans,
+            lags=self._lags,
         )
 
     def _step(self) -> steps.Step:
@@ -160,7 +193,7 @@ class ScriptDrawer:
     def _transact(self) -> steps.Step:
         assert self._transactional is not None
         places = [(name, number) for name in self._with_transactions() for number in range(self._model.topics[name][0])]
-        return self._transactional.step(places, self._now) if places else self._fetching.step()
+        return self._transactional.step(places, self._now - self._batches.age_ms) if places else self._fetching.step()
 
     def _with_transactions(self) -> list[str]:
         """Return the topics that transactions may write to.
@@ -168,18 +201,16 @@ class ScriptDrawer:
         They lose no records: after a deletion within an open transaction, Kafka's last stable offset is the start of
         the batch with the new log start, below it.
         """
-        return [
-            name
-            for name, (_, own) in self._model.topics.items()
-            if name != "b" and own.keys().isdisjoint(configs.REFUSING)
-        ]
+        return [name for name, (_, own) in self._model.topics.items() if name != "b" and not configs.refuses(own)]
 
     def _set_config(self) -> steps.SetConfig:
         chance = self._chance
         name, _ = self._model.place(self._chance)
         count, own = self._model.topics[name]
         changed = configs.CHANGED
-        if self._model.has_codecs or self._cleans:
+        if self._model.has_codecs and self._cleans:
+            changed = configs.CHANGED_WITH_CLEANER_AND_CODECS
+        elif self._model.has_codecs or self._cleans:
             changed = configs.CHANGED_WITH_CODECS if self._model.has_codecs else configs.CHANGED_WITH_CLEANER
         setting = chance.choice(list(changed))
         value = chance.choice(changed[setting])
@@ -199,3 +230,10 @@ class ScriptDrawer:
             self._transactional.forget(name)
         self._model.forget(name)
         return steps.Recreate(name, *self._model.topics[name])
+
+
+def _codecs(compresses: bool, extras: Collection[str]) -> Sequence[Codec]:
+    """Return the codecs of transactional batches."""
+    if not compresses:
+        return [Codec.NONE]
+    return list(Codec) if CLEANER in extras else [Codec.NONE, Codec.NONE, Codec.GZIP]

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 from tests.interop.differential import steps
-from tests.interop.differential.drawing import CLEANER, CODECS, SESSIONS, ScriptDrawer
+from tests.interop.differential.drawing import CLEANER, CODECS, LAGS, SESSIONS, TRANSACTIONS, ScriptDrawer
 from tests.interop.differential.running import running_pair
 
 pytestmark = pytest.mark.timeout(300)  # a JVM starts, on machines of any speed
 SEEDS = range(1, 13)
 SEEDS_WITH_SESSIONS = (4001, 4002)
 SEEDS_WITH_CODECS = (5001, 5002)
-SEEDS_WITH_CLEANER = (6001, 6002)
+SEEDS_WITH_CLEANER: Mapping[int, Sequence[str]] = {
+    6001: (),
+    6151: (TRANSACTIONS, LAGS),
+    6191: (TRANSACTIONS, CODECS),
+}
+"""With what else."""
 SEEDS_WITH_RESTARTS = (3001, 3002)
 
 
@@ -31,7 +36,7 @@ def test_both_brokers_answer_and_store_the_same(tmp_path: Path) -> None:
 
 def test_both_cleaners_leave_the_same(tmp_path: Path) -> None:
     now = int(time.time()) * 1000
-    scripts = [ScriptDrawer(seed, now, extras=(CLEANER,)).script() for seed in SEEDS_WITH_CLEANER]
+    scripts = [ScriptDrawer(seed, now, extras=(CLEANER, *more)).script() for seed, more in SEEDS_WITH_CLEANER.items()]
     _run(tmp_path, scripts, now, cleans=True)
 
 

@@ -13,6 +13,8 @@ from tests.interop.differential.batches import Batch
 from tests.support.storage.records import build
 
 Place = tuple[str, int]
+_ZSTD_FROM = 7
+"""Versions before are refused batches with zstd."""
 
 
 @dataclass
@@ -29,8 +31,17 @@ class _Producer:
 class TransactionDrawer:
     """Draws steps of a few transactional producers."""
 
-    def __init__(self, chance: random.Random) -> None:
+    def __init__(
+        self, chance: random.Random, codecs: Sequence[Codec], *, tombstones: bool = False, errs: bool = True
+    ) -> None:
+        """`codecs`: one of them compresses each batch. `tombstones`: some records have no value.
+
+        `errs`: some requests are refused, for their epoch, their sequence or their partition.
+        """
         self._chance = chance
+        self._codecs = codecs
+        self._tombstones = tombstones
+        self._errs = errs
         self._producers = [_Producer(f"t{number}", chance.random() < 0.6) for number in range(chance.choice([1, 2, 3]))]
 
     def step(self, places: Sequence[Place], now: int) -> steps.Step:
@@ -66,9 +77,13 @@ class TransactionDrawer:
         )
         return steps.AddPartitions(self._chance.choice(range(4)), producer.name, producer.name, topics, self._shift())
 
-    def _write(self, producer: _Producer, places: Sequence[Place], now: int) -> steps.Produce:
+    def _write(self, producer: _Producer, places: Sequence[Place], now: int) -> steps.Step:
         chance = self._chance
         known = sorted(producer.added) if producer.added and chance.random() < 0.95 else list(places)
+        if not self._errs:
+            known = sorted(producer.added)
+            if not producer.is_new and not known:
+                return self._add(producer, places)
         if producer.is_new or not known:
             known = list(places)
         chosen = chance.sample(known, min(len(known), chance.choice([1, 1, 2])))
@@ -76,19 +91,18 @@ class TransactionDrawer:
         for place in chosen:
             count = chance.randrange(1, 4)
             records = [
-                Record(n, now + chance.randrange(-9000, 9000), b"key-%d" % n, chance.randbytes(9), ())
-                for n in range(count)
+                Record(n, now + chance.randrange(-9000, 9000), b"key-%d" % n, self._value(), ()) for n in range(count)
             ]
             sequence = producer.sequences.get(place, 0)
             header = {"producer_id": 0, "producer_epoch": 0, "base_sequence": sequence, "is_transactional": True}
-            codec = chance.choice([Codec.NONE, Codec.NONE, Codec.GZIP])
+            codec = chance.choice(self._codecs)
             note = f"{count} records {codec.name}, transactional producer {producer.name} sequence {sequence}"
             batch = Batch(bytes(build(records, codec, **header)), note, producer.name)
             topics.setdefault(place[0], []).append((place[1], (batch,)))
             if producer.is_new or place in producer.added:
                 producer.sequences[place] = sequence + count
                 producer.added.add(place)
-        version = chance.choice([12, 13] if producer.is_new else range(3, 12))
+        version = chance.choice([12, 13] if producer.is_new else range(3 if self._errs else _ZSTD_FROM, 12))
         drawn = tuple((name, tuple(entries)) for name, entries in topics.items())
         return steps.Produce(version, -1, drawn, producer.name)
 
@@ -102,6 +116,11 @@ class TransactionDrawer:
         version = 5 if producer.is_new else chance.choice(range(5))
         return steps.EndTransaction(version, producer.name, producer.name, chance.random() < 0.6, shift)
 
+    def _value(self) -> bytes | None:
+        value = self._chance.randbytes(9)
+        return None if self._tombstones and self._chance.random() < 0.2 else value
+
     def _shift(self) -> int:
         """Draw a wrong epoch now and then."""
-        return self._chance.choices([0, -1, 1], [30, 1, 1])[0]
+        shift = self._chance.choices([0, -1, 1], [30, 1, 1])[0]
+        return shift if self._errs else 0

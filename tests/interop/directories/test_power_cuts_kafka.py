@@ -13,13 +13,19 @@ from typing import Any
 
 import pytest
 
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.records.batch import iter_batches
 from barnabas.protocol.records.reader import read_records
+from barnabas.protocol.share.state_records import StateBatch
+from barnabas.protocol.uuids import uuid_text
+from tests.support.eventually import eventually
 from tests.support.kafka.apache_kafka import Kafka, need_kafka
 from tests.support.kafka.kafka_wire import KafkaWire
+from tests.support.share.share_wire import states
 from tests.torture.crash_states.disk import write_files
 from tests.torture.crash_states.explorer import pick, record, states_named
 from tests.torture.crash_states.promises import LogId, LogPromises, Stored
+from tests.torture.crash_states.share_outcomes import ShareOutcomes, is_allowed, stored_deliveries
 
 VERSION = "4.3.0"
 SEED = int(os.environ.get("BARNABAS_FUZZ_SEED", "3"))
@@ -27,9 +33,12 @@ STATES = int(os.environ.get("BARNABAS_TEST_POWER_CUTS", "1"))
 pytestmark = pytest.mark.timeout(240 + 60 * STATES)  # a start of Kafka for each state, on machines of any speed
 WORKLOADS = (
     *("append_and_roll", "topics", "metadata_snapshots", "compaction", "retention", "leader_epochs"),
-    *("overflow_split", "producers", "transactions"),
+    *("overflow_split", "producers", "transactions", "share_groups", "share_groups_unsynced"),
 )
 """Without a move between log directories, which both programs do in ways of their own."""
+_LATEST = 2**31 - 1
+"""A leader epoch that no other leader of a share partition has."""
+_LOADING = (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR)
 
 
 def topics_of(wire: KafkaWire) -> dict[str, bytes]:
@@ -71,6 +80,59 @@ def broken(wire: KafkaWire, topics: Mapping[str, bytes], promises: Mapping[LogId
     return complaints
 
 
+def broken_shares(wire: KafkaWire, topics: Mapping[str, bytes], promises: ShareOutcomes) -> list[str]:
+    """Return what of the share groups and the states of their partitions is not as it was promised."""
+    complaints = []
+    for (group, (topic, number)), allowed in promises.states.items():
+        present = stored_from(wire, LogId(topic, number, topics[topic]), 0).keys()
+        found = share_state(wire, group, topics[topic], number)
+        start_offset, batches = (None, ()) if found is None else found
+        deliveries = {} if start_offset is None else stored_deliveries(start_offset, batches, present)
+        if not is_allowed(allowed, start_offset, deliveries, present):
+            complaints.append(f"{group}, {topic}-{number}: {found}, allowed are {allowed}")
+    for group, groups in promises.groups.items():
+        epoch = share_group_epoch(wire, group)
+        known = [each.epoch for each in groups if each is not None]
+        if (None not in groups) if epoch is None else (not known or (None not in groups and epoch < min(known))):
+            complaints.append(f"{group}: epoch {epoch}, allowed are {groups}")
+    return complaints
+
+
+def share_state(wire: KafkaWire, group: str, topic_id: bytes, number: int) -> tuple[int, list[StateBatch]] | None:
+    """Return start offset and batches of a share partition, once they are loaded; None without a state."""
+
+    def loaded() -> Any:
+        wire.call("find_coordinator", 6, key_type=2, coordinator_keys=(f"{group}:{uuid_text(topic_id)}:{number}",))
+        rows = states(
+            wire, "read_share_group_state", 0, group, topic_id, {"partition": number, "leader_epoch": _LATEST}
+        )
+        return None if rows[0].error_code in _LOADING else rows[0]
+
+    row = eventually(loaded, what="a share partition's state")
+    if row.error_code == ErrorCode.INVALID_REQUEST:
+        return None
+    assert row.error_code == 0, row
+    found = row.state_batches
+    return row.start_offset, [
+        StateBatch(each.first_offset, each.last_offset, each.delivery_state, each.delivery_count) for each in found
+    ]
+
+
+def share_group_epoch(wire: KafkaWire, group: str) -> int | None:
+    """Return the epoch of a share group, once it is loaded; None without the group."""
+
+    def loaded() -> Any:
+        wire.call("find_coordinator", 6, key_type=0, coordinator_keys=(group,))
+        answer = wire.call("share_group_describe", 1, group_ids=(group,), include_authorized_operations=False)
+        return None if answer.groups[0].error_code in _LOADING else answer.groups[0]
+
+    row = eventually(loaded, what="a share group")
+    if row.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
+        return None
+    assert row.error_code == 0, row
+    return int(row.group_epoch)
+
+
 @pytest.mark.parametrize("workload", WORKLOADS)
 def test_kafka_has_what_was_acknowledged_before_a_power_cut(workload: str, tmp_path: Path) -> None:
     need_kafka(VERSION)
@@ -88,4 +150,5 @@ def test_kafka_has_what_was_acknowledged_before_a_power_cut(workload: str, tmp_p
             topics = topics_of(wire)
             assert topics in allowed, (str(state.name), topics, allowed)
             complaints = broken(wire, topics, state.promises.logs)
+            complaints += broken_shares(wire, topics, state.promises.shares)
         assert not complaints, (str(state.name), complaints)

@@ -57,31 +57,14 @@ class Coordinators:
 
     def __init__(self, opened: Opened) -> None:
         self.loop = ManualLoop()
-        store = opened.store
-        registry = PartitionRegistry()
-        for log in opened.log_manager.logs():
-            topic = store.image.topics[log.topic_partition.topic]
-            partition = Partition(log, max(log.latest_leader_epoch, 0), topic.topic_id, TopicProbe(), self.loop)
-            registry.add(log.topic_partition, partition)
-        flush_waits = FlushWaits(self.loop)
-        flush_waits.flusher = _InlineFlusher(flush_waits._deliver)
-        changes = cast(MetadataChanges, self)
-        parts = LogParts(
-            partitions=registry,
-            store=store,
-            changes=changes,
-            config=LiveConfig(opened.config, store.node_id, store.image),
-            flush_waits=flush_waits,
-            wall_ms=lambda: START_MS,
-            loop=self.loop,
-        )
+        parts = log_parts(opened, self.loop, cast(MetadataChanges, self))
         executor = InlineExecutor()
-        self._image = store.image
+        self._image = opened.store.image
         self.groups = GroupCoordinator(parts, blocking_io=executor, probe=GroupProbe(), share_coordinator=_no_share)
         self.transactions = TransactionCoordinator(
             parts,
             offsets=self.groups,
-            producer_ids=ProducerIds(changes, lambda: 0),
+            producer_ids=ProducerIds(cast(MetadataChanges, self), lambda: 0),
             blocking_io=executor,
             probe=TransactionProbe(),
         )
@@ -155,6 +138,28 @@ class Coordinators:
             self.loop.settle()
         assert found, "a request is not answered"
         return found[0]
+
+
+def log_parts(opened: Opened, loop: ManualLoop, changes: MetadataChanges) -> LogParts:
+    """Return the parts of a coordinator's log on a store, whose flushes are served at once."""
+    store = opened.store
+    registry = PartitionRegistry()
+    for log in opened.log_manager.logs():
+        topic = store.image.topics[log.topic_partition.topic]
+        partition = Partition(log, max(log.latest_leader_epoch, 0), topic.topic_id, TopicProbe(), loop)
+        registry.add(log.topic_partition, partition)
+    flush_waits = FlushWaits(loop)
+    flush_waits.flusher = _InlineFlusher(flush_waits._deliver)
+    began = loop.time()
+    return LogParts(
+        partitions=registry,
+        store=store,
+        changes=changes,
+        config=LiveConfig(opened.config, store.node_id, store.image),
+        flush_waits=flush_waits,
+        wall_ms=lambda: START_MS + round((loop.time() - began) * 1000),
+        loop=loop,
+    )
 
 
 class _InlineFlusher(GroupCommitFlusher):

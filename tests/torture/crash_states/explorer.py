@@ -310,7 +310,7 @@ class _Errors(logging.Handler):
 
 def _promised(promises: Promises) -> tuple[object, ...]:
     logs = ((log, each.durable_end, each.start_at_most, each.is_compacted) for log, each in promises.logs.items())
-    return (*sorted(logs), promises.outcomes.key())
+    return (*sorted(logs), promises.outcomes.key(), promises.shares.key(), *sorted(promises.pruned.items()))
 
 
 def _may_be_damaged(path: Path, promises: Promises) -> bool:
@@ -322,9 +322,9 @@ def _may_be_damaged(path: Path, promises: Promises) -> bool:
     parsed = parse_file_name(path.name)
     if parsed is None:
         return False
+    starts = {log: each.start_at_most for log, each in promises.logs.items()} | promises.pruned
     return parsed.kind is FileKind.SNAPSHOT or any(
-        f"{log.topic}-{log.partition}" == path.parent.name and parsed.offset < each.start_at_most
-        for log, each in promises.logs.items()
+        f"{log.topic}-{log.partition}" == path.parent.name and parsed.offset < start for log, start in starts.items()
     )
 
 

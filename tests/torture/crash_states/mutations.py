@@ -7,14 +7,18 @@ with MUTATIONS["records are not synced"].applied():
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from barnabas.broker.coordinator_log.log import CoordinatorLog
+from barnabas.broker.coordinator_log.log import Appended, CoordinatorLog
 from barnabas.broker.metadata.log.metadata_log import MetadataLog
 from barnabas.broker.network.deferred import Deferred
+from barnabas.broker.share.coordinator import ShareCoordinator, TopicIdPartition
+from barnabas.broker.share.needed_offsets import NeededOffsets
+from barnabas.broker.share.topic import SHARE_STATE_TOPIC
+from barnabas.broker.share.upkeep import ShareStateUpkeep
 from barnabas.broker.storage.files import checkpoint_file, clean_shutdown, durable_files, leader_epoch
 from barnabas.broker.storage.files import partition_metadata_file as metadata_file
 from barnabas.broker.storage.files.file_records import FileRecords
@@ -26,6 +30,7 @@ from barnabas.broker.storage.maintenance import Maintenance
 from barnabas.broker.storage.segment import split
 from barnabas.broker.storage.segment.files import SegmentFiles
 from barnabas.broker.storage.segment.log_segment import LogSegment
+from barnabas.protocol.errors import ErrorCode
 
 
 class Mutation(NamedTuple):
@@ -133,6 +138,25 @@ def _take_over_unsynced(real: Callable[..., bool]) -> Callable[..., bool]:
     return take_over
 
 
+async def _answer_states_unsynced(
+    coordinator: ShareCoordinator, group_id: str, answers: Mapping[TopicIdPartition, Appended]
+) -> Mapping[TopicIdPartition, ErrorCode]:
+    for answer in answers.values():
+        await coordinator.awaited(answer)
+    return dict.fromkeys(answers, ErrorCode.NONE)
+
+
+def _prune_unsynced(upkeep: ShareStateUpkeep, number: int) -> None:
+    needed = upkeep._log.shards[number].needed.below_is_redundant
+    partition = upkeep._parts.partitions.get(SHARE_STATE_TOPIC, number)
+    if needed is not None and partition is not None:
+        partition.delete_records(needed)
+
+
+def _newest_snapshot(offsets: NeededOffsets) -> int | None:
+    return max(offsets._last.values(), default=None)
+
+
 MUTATIONS: dict[str, Mutation] = {
     "records are not synced": Mutation("append_and_roll", [(FileRecords, "sync", _nothing)]),
     "sealed segments are not synced": Mutation(
@@ -172,6 +196,18 @@ MUTATIONS: dict[str, Mutation] = {
     ),
     "decisions of transactions are answered before they are synced": Mutation(
         "transactions", [(CoordinatorLog, "_wait_for_flush", _answer_unsynced)]
+    ),
+    "acknowledgements of share groups are answered before they are synced": Mutation(
+        "share_groups", [(CoordinatorLog, "_wait_for_flush", _answer_unsynced)]
+    ),
+    "states of share partitions are pruned up to the newest snapshot": Mutation(
+        "share_groups", [(NeededOffsets, "below_is_redundant", property(_newest_snapshot))]
+    ),
+    "states of share partitions are pruned before what replaces them is synced": Mutation(
+        "share_groups_unsynced", [(ShareStateUpkeep, "prune", _prune_unsynced)]
+    ),
+    "share groups name states before these are synced": Mutation(
+        "share_groups_unsynced", [(ShareCoordinator, "_synced", _answer_states_unsynced)]
     ),
     "a moved log takes over before it is synced": Mutation(
         "directory_move", [(FutureLog, "take_over", _take_over_unsynced(FutureLog.take_over))]

@@ -20,6 +20,7 @@ from tests.support.storage.bench import START_MS, append, batch, read_batches
 from tests.support.storage.metadata_store import Opened
 from tests.torture.crash_states.outcomes import CoordinatorNote, Outcomes, broken_outcomes
 from tests.torture.crash_states.recording import Event, Note
+from tests.torture.crash_states.share_outcomes import ShareNote, ShareOutcomes, broken_shares
 
 
 class Begin(NamedTuple):
@@ -86,6 +87,13 @@ class Compacting(NamedTuple):
     log: LogId
 
 
+class Pruning(NamedTuple):
+    """A coordinator may delete records of its topic below this offset from now on."""
+
+    log: LogId
+    offset: int
+
+
 class Changing(NamedTuple):
     """The metadata is about to change."""
 
@@ -132,6 +140,9 @@ class Promises:
         """Allowed metadata; empty before the first start was finished, when any is."""
         self.is_changing = False
         self.outcomes = Outcomes()
+        self.shares = ShareOutcomes()
+        self.pruned: dict[LogId, int] = {}
+        """Of coordinators' topics, whose contents are promised by their outcomes."""
 
     def log(self, log: LogId) -> LogPromises:
         return self.logs.setdefault(log, LogPromises())
@@ -154,6 +165,8 @@ class Promises:
                 self.log(log).start_at_most = offset
             case Compacting(log):
                 self.log(log).is_compacted = True
+            case Pruning(log, offset):
+                self.pruned[log] = offset
             case Changing():
                 self.is_changing = True
             case Changed(held):
@@ -162,6 +175,8 @@ class Promises:
                 pass
             case _ if isinstance(said, CoordinatorNote):
                 self.outcomes.add(said)
+            case _ if isinstance(said, ShareNote):
+                self.shares.add(said)
             case _:
                 raise TypeError(f"unknown note {said!r}")
 
@@ -196,6 +211,11 @@ def violations(opened: Opened, promises: Promises, allowed: Sequence[Holding]) -
     if allowed and held not in allowed:
         yield f"the metadata is {held}, allowed are {allowed}"
     yield from broken_outcomes(opened, promises.outcomes)
+    yield from broken_shares(opened, promises.shares)
+    for pruned, offset in promises.pruned.items():
+        log = opened.log_manager.get(TopicPartition(pruned.topic, pruned.partition))
+        if log is None or log.log_start_offset > offset:
+            yield f"{pruned} was pruned up to {offset}, and is {log and log.log_start_offset}"
     for each, log_promises in promises.logs.items():
         topic = opened.store.image.topics.get(each.topic)
         if topic is None or topic.topic_id != each.topic_id:

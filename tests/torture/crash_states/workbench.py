@@ -48,6 +48,10 @@ SMALL_SEGMENTS = {
 }
 
 
+FEATURES = "transaction.version=0"
+"""Those of a new directory: every version of Apache Kafka opens it."""
+
+
 class JumpingClock(ManualClock):
     """A clock whose wall time also jumps, while its monotonic time goes on."""
 
@@ -71,19 +75,26 @@ class SmallStore(Opened):
         return replace(super().log_config_of(topic), **self._changes)
 
 
-def start(root: Path, *, changes: Mapping[str, Any] | None = None, clock: ManualClock | None = None) -> SmallStore:
+def start(
+    root: Path,
+    *,
+    changes: Mapping[str, Any] | None = None,
+    clock: ManualClock | None = None,
+    features: str = FEATURES,
+) -> SmallStore:
     """Start on the log directories below `root`. Raises MetadataError, StorageError."""
-    return SmallStore(_config(root), changes or {}, clock or ManualClock())
+    return SmallStore(_config(root, features), changes or {}, clock or ManualClock())
 
 
 @lru_cache(maxsize=4)
-def _config(root: Path) -> BrokerConfig:
+def _config(root: Path, features: str = FEATURES) -> BrokerConfig:
     texts = {
         "log.dirs": f"{root}/one,{root}/two",
-        "initial.features": "transaction.version=0",
+        "initial.features": features,
         "num.recovery.threads.per.data.dir": "1",
         "log.cleaner.enable": "false",
         "metadata.max.retention.bytes": "1",
+        "share.coordinator.snapshot.update.records.per.snapshot": "3",
     }
     return BrokerConfig.of({name: Setting(text, "the campaign") for name, text in texts.items()})
 
@@ -98,16 +109,17 @@ class Workbench:
         changes: Mapping[str, Any] | None = None,
         begins: bool = True,
         count: int = 0,
+        features: str = FEATURES,
     ) -> None:
         """Start it. `changes` are fields of the logs' LogConfig; `begins`: power cuts are explored from now on.
 
-        `count`: number of records that earlier runs have appended.
+        `count`: number of records that earlier runs have appended. `features`: levels of a new directory.
         """
         self.clock = JumpingClock()
         self.recorder = recorder
         self._count = count
         recorder.note(Changing())
-        self.opened = start(recorder.root, changes=changes, clock=self.clock)
+        self.opened = start(recorder.root, changes=changes, clock=self.clock, features=features)
         self._changed()
         if begins:
             self.begin()

@@ -15,6 +15,7 @@ from tests.support.storage.cleaning import clean
 from tests.torture.crash_states.coordinator_workloads import group_offsets, transactions
 from tests.torture.crash_states.promises import Stored
 from tests.torture.crash_states.recording import Recorder
+from tests.torture.crash_states.share_workloads import share_groups, share_groups_unsynced
 from tests.torture.crash_states.workbench import Workbench
 
 Workload = Callable[[Recorder, random.Random], None]
@@ -289,6 +290,8 @@ WORKLOADS: dict[str, Workload] = {
     "clock_jumps": clock_jumps,
     "group_offsets": group_offsets,
     "transactions": transactions,
+    "share_groups": share_groups,
+    "share_groups_unsynced": share_groups_unsynced,
     "restart_after_a_crash": restart,
 }
 
