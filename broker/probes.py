@@ -73,12 +73,12 @@ class ApiProbe(LatencyHistogram):
         super().__init__(REQUEST_LATENCY_BOUNDS_SECONDS)
         self.errors: dict[str, int] = {}
 
-    def count_error(self, error: str) -> None:
-        """Count one error in a response. `error` is the lower-case name of its ErrorCode.
+    def count_error(self, error: str, times: int = 1) -> None:
+        """Count an error in a response. `error` is the lower-case name of its ErrorCode.
 
         One per partition or topic that failed, so one request may count several.
         """
-        self.errors[error] = self.errors.get(error, 0) + 1
+        self.errors[error] = self.errors.get(error, 0) + times
 
 
 class TopicProbe:

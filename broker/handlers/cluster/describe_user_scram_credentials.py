@@ -7,9 +7,10 @@ unknown one, DUPLICATE_RESOURCE for one that is listed twice. Source: Kafka Scra
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.handlers.authorization import ensure_cluster_allowed
+from barnabas.broker.handlers.turns import Turns, in_turns
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.cluster.describe_user_scram_credentials import (
@@ -21,6 +22,8 @@ from barnabas.protocol.messages.cluster.describe_user_scram_credentials import (
 from barnabas.protocol.messages.security.resources import Operation
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from barnabas.broker.metadata.view import MetadataView
     from barnabas.broker.network.session import Session
 
@@ -33,14 +36,25 @@ class DescribeUserScramCredentialsHandler:
 
     def __call__(
         self, session: Session, request: DescribeUserScramCredentialsRequest
+    ) -> DescribeUserScramCredentialsResponse | Coroutine[Any, Any, DescribeUserScramCredentialsResponse]:
+        """Answer one DescribeUserScramCredentials request as the module docstring specifies; of many users in turns."""
+        return in_turns(self._describe(session, request))
+
+    async def _describe(
+        self, session: Session, request: DescribeUserScramCredentialsRequest
     ) -> DescribeUserScramCredentialsResponse:
-        """Answer one DescribeUserScramCredentials request as the module docstring specifies."""
+        turns = Turns()
         ensure_cluster_allowed(session, Operation.DESCRIBE, ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS)
         known: dict[str, list[ScramCredentialInfo]] = {}
         for (user, mechanism), credential in sorted(self._store.image.security.scram.items()):
             known.setdefault(user, []).append(ScramCredentialInfo(mechanism, credential.iterations))
         asked = Counter(request.users or list(known))
-        return DescribeUserScramCredentialsResponse([_result(user, asked[user], known.get(user)) for user in asked])
+        results = []
+        for user, times in asked.items():
+            if turns.is_over:
+                await turns.next()
+            results.append(_result(user, times, known.get(user)))
+        return DescribeUserScramCredentialsResponse(results)
 
 
 def _result(user: str, times: int, credentials: list[ScramCredentialInfo] | None) -> ScramUserResult:

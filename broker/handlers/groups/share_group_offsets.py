@@ -98,6 +98,8 @@ class DescribeShareGroupOffsetsHandler:
         summaries = await self._groups.offsets.summaries(group_id, pairs) if pairs else {}
         topics = []
         for name, numbers in wanted:
+            if turns.is_over:
+                await turns.next()
             if name in denied:
                 continue
             topic_id = known.get(name, ZERO_UUID)

@@ -13,6 +13,7 @@ transaction gets TRANSACTION_ABORTABLE.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.handlers.authorization import ensure_cluster_allowed, is_allowed
@@ -132,10 +133,10 @@ class AddPartitionsToTxnHandler:
         return _results(transaction, dict.fromkeys(missing, ErrorCode.TRANSACTION_ABORTABLE), others=ErrorCode.NONE)
 
     def _count(self, result: TxnResult) -> None:
-        for topic in result.topics:
-            for each in topic.partitions:
-                if each.error is not ErrorCode.NONE:
-                    self._probe.count_error(each.error.name.lower())
+        errors = Counter(each.error for topic in result.topics for each in topic.partitions)
+        for error, times in errors.items():
+            if error is not ErrorCode.NONE:
+                self._probe.count_error(error.name.lower(), times)
 
     def _refused(self, transaction: TxnPartitions, denied: frozenset[str]) -> dict[PartitionKey, ErrorCode]:
         """Return the code of each partition that the transaction cannot write."""

@@ -14,7 +14,10 @@ from barnabas.broker.network.session import Session
 from barnabas.config.listeners import Listener
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.kafka.cluster.describe_user_scram_credentials import encode_response
-from barnabas.protocol.messages.cluster.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
+from barnabas.protocol.messages.cluster.describe_user_scram_credentials import (
+    DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsResponse,
+)
 from barnabas.protocol.metadata.security_records import RemoveUserScramCredentialRecord
 from tests.support.daemon import Daemon
 from tests.support.kafka.kafka_wire import KafkaWire, message_type, read, schema
@@ -38,9 +41,10 @@ def described(*users: str) -> tuple[list[Any], bytes]:
         builder.apply(record)
     store = SimpleNamespace(image=builder.build())
     handler = DescribeUserScramCredentialsHandler(cast(Any, store))
-    answer = encode_response(
-        0, handler(Session(Listener("PLAINTEXT", "127.0.0.1", 0)), DescribeUserScramCredentialsRequest(list(users)))
-    )
+    session = Session(Listener("PLAINTEXT", "127.0.0.1", 0))
+    response = handler(session, DescribeUserScramCredentialsRequest(list(users)))
+    assert isinstance(response, DescribeUserScramCredentialsResponse)  # two users take one turn
+    answer = encode_response(0, response)
     rows = [
         (each.user, each.error_code, [(info.mechanism, info.iterations) for info in each.credential_infos])
         for each in read(message_type(API, 0, "response"), answer).results
