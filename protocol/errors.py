@@ -10,6 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import IntEnum
+from typing import TypeVar
+
+E = TypeVar("E", bound=BaseException)
 
 
 class ErrorCode(IntEnum):
@@ -183,6 +186,15 @@ class BrokerError(Exception):
     def retriable(self) -> bool:
         """Whether sending the same request again can succeed."""
         return self.code in RETRIABLE_CODES
+
+
+def without_frames(error: E) -> E:
+    """Return an error that is kept as a value, without its traceback and the errors behind it.
+
+    Their frames have the request, and often the error itself: a cycle, which only the garbage collector could free.
+    """
+    error.__cause__ = error.__context__ = None
+    return error.with_traceback(None)
 
 
 class DecodeError(ValueError):

@@ -52,4 +52,4 @@ def _outcome(step: Callable[[], bool]) -> bool | Exception:
     try:
         return step()
     except Exception as error:  # noqa: BLE001 - handed to the connection, which logs and closes
-        return error
+        return error.with_traceback(None)  # the connection keeps it, and the frames have the connection

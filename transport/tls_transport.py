@@ -71,6 +71,14 @@ def _accept(transport: TlsTransport) -> None:
     """Accept every peer that the context accepts."""
 
 
+def _told_before(*_: object) -> None:
+    """Stand in for the callbacks of a closed connection."""
+
+
+_NOBODY: Final = asyncio.BufferedProtocol()
+"""The protocol of a closed connection."""
+
+
 class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
     """The protocol of the loop's transport, and the transport of `protocol`."""
 
@@ -150,6 +158,10 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
             self._protocol.connection_lost(exc)
         else:
             self._on_failed(self._failure or exc or ConnectionResetError("the peer disconnected"))
+        # Without these, a closed connection is in no cycle, and its memory is free at once.
+        self._protocol = _NOBODY
+        self._on_failed = self._on_complete = _told_before
+        self._failure = None
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Return the buffer that all connections of the loop share."""

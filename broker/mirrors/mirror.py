@@ -86,6 +86,8 @@ class Mirror:
         self._look_now = asyncio.Event()
         self._configs_due = 0.0
         self._without_configs: set[str] = set()
+        self._gone_before: frozenset[str] = frozenset()
+        """Topics that were deleted here and that the source did not have at the last look."""
         """Topics whose configs the source has not told."""
         self.partitions: dict[TopicPartition, MirroredPartition] = {}
         """All copied partitions."""
@@ -168,7 +170,10 @@ class Mirror:
         image = self._image
         found = discover(self.definition, metadata, image)
         problems = dict(found.problems)
-        await self._forget(image, [*found.replaced, *await self._gone(source, found.missing, asked=named)])
+        gone = await self._gone(source, found.missing, asked=named)
+        # Twice: a broker of the source that has just started may not know all topics yet.
+        await self._forget(image, [*found.replaced, *(each for each in gone if each in self._gone_before)])
+        self._gone_before = frozenset(gone)
         await self._take(source, found, problems)
         await self._grow(found, problems)
         for topic, state in found.states.items():
@@ -205,14 +210,17 @@ class Mirror:
         return [each for each in missing if each not in refused]
 
     async def _forget(self, image: MetadataImage, topics: list[str]) -> None:
-        """Let topics that were deleted here, and of which the source's are gone, be new ones when they come again."""
+        """Remove the records of topics that were deleted here and whose topics at the source are gone.
+
+        A later topic of the name is copied.
+        """
         if not topics:
             return
         source_ids = {each: image.mirrors.topics[each].source_id for each in topics}
         mirror = self.definition.name
         await self._parts.changes.change(lambda now: plan_forget_deleted(now, mirror, source_ids))
         logger.info(
-            "mirror %s: topics that were deleted here are gone at the source, too: %s", mirror, ", ".join(topics)
+            "mirror %s: the source's topics of those that were deleted here are gone: %s", mirror, ", ".join(topics)
         )
 
     async def _take(self, source: Source, found: Discovery, problems: dict[str, str]) -> None:

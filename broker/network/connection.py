@@ -133,10 +133,16 @@ class Connection(asyncio.BufferedProtocol):
         if self._gate is not None:
             self._gate.closed()
         self._sender.close()
-        self._buffer.close()
+        self.discard()
         self._registry.closed(self)
         if self.session.on_closed:
             self.session.closed()
+
+    def discard(self) -> None:
+        """Release the parts that refer to the connection. Called instead of the others if its handshake failed."""
+        self._gate = None
+        self._serve = self._registry.dispatcher.serve  # instead of the gate's
+        self._buffer.close()
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Return the free part of the buffer; never empty, because a full buffer pauses reading."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from barnabas.protocol.errors import BrokerError
+from barnabas.protocol.errors import BrokerError, without_frames
 from barnabas.protocol.kernel_choice import load_compiled
 
 T = TypeVar("T")
@@ -53,7 +53,7 @@ class PythonDeferred(Generic[T]):
             raise RuntimeError("a deferred answer was resolved twice")
         self._resolved = True
         if isinstance(value, BrokerError):
-            value.with_traceback(None)  # its frames have what it is answered to, or wait for it: that would be a cycle
+            without_frames(value)
         self._on_cancel = None  # it and the callback refer to their request: with them, it would be in a cycle
         callback = self._callback
         if callback is not None:

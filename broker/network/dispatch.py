@@ -25,7 +25,7 @@ from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.network.response_frame import CloseConnection, LateResponse, ResponseFrame, encoded, throttled
 from barnabas.broker.repeated_warnings import Event, RepeatedWarnings
 from barnabas.protocol.dialects import dialect_of
-from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.errors import BrokerError, ErrorCode, without_frames
 from barnabas.protocol.framing import FrameError
 from barnabas.protocol.messages.api_key import ApiKey
 
@@ -174,13 +174,15 @@ class Dispatcher:
     async def _decode_and_handle(self, pending: PendingRequest, handler: Handler) -> Any:
         """Decode a large request on a thread, run its handler, and return what the handler returns in the end."""
         try:
-            pending.request = await self._on_codec_thread(pending, pending.decode)
-        except FrameError as error:
-            raise CloseConnection(str(error), "bad_frame") from None
-        if pending.is_dropped:
-            raise CloseConnection("the client has gone")
-        response = handler(pending.session, pending.request)
-        pending.release_frame()
+            try:
+                pending.request = await self._on_codec_thread(pending, pending.decode)
+            except FrameError as error:
+                raise CloseConnection(str(error), "bad_frame") from None
+            if pending.is_dropped:
+                raise CloseConnection("the client has gone")
+            response = handler(pending.session, pending.request)
+        finally:
+            pending.release_frame()
         return await response if type(response) is CoroutineType else response
 
     def _run_in_task(
@@ -214,9 +216,8 @@ class Dispatcher:
             response: Any
             try:
                 response = await timed.run()
-            except BrokerError as error:
-                # The traceback has this frame and that of the handler: a large request would be garbage in a cycle.
-                response = error.with_traceback(None)
+            except (BrokerError, CloseConnection, FrameError) as error:
+                response = without_frames(error)
             except Exception as error:  # noqa: BLE001 - as above
                 response = error
             if type(response) is Deferred:
@@ -224,7 +225,7 @@ class Dispatcher:
                 if pending.is_dropped:
                     response.cancel()
                 response.then(answered)
-            elif not pending.is_dropped and _is_answer(response) and (is_large or timed.seconds > LONG_HANDLER_SECONDS):
+            elif _is_answer(response) and (is_large or timed.seconds > LONG_HANDLER_SECONDS):
                 await encode(response)
             else:
                 late.resolve(pending.respond(response))
@@ -243,12 +244,14 @@ class Dispatcher:
         task.add_done_callback(self._tasks.discard)
 
     async def _encode_on_thread(self, pending: PendingRequest, response: Any) -> LateResponse:
+        if isinstance(response, BrokerError):
+            refusal = pending.note_refusal(response)
+            try:
+                return pending.respond(await self._on_codec_thread(pending, pending.encode_refusal, *refusal))
+            except Exception as error:  # noqa: BLE001 - as above
+                return pending.unanswerable(error)
         try:
-            if isinstance(response, BrokerError):
-                refusal = pending.note_refusal(response)
-                frame: ResponseFrame | None = await self._on_codec_thread(pending, pending.encode_refusal, *refusal)
-            else:
-                frame = await self._on_codec_thread(pending, encoded, pending.dialect, pending.header, response)
+            frame = await self._on_codec_thread(pending, encoded, pending.dialect, pending.header, response)
         except Exception as error:  # noqa: BLE001 - as above
             return pending.respond(error)
         return pending.respond(frame)

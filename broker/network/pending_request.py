@@ -1,6 +1,6 @@
 """A request that is not answered at once, or with an error: its response, or the refusal, is encoded here.
 
-Beside dispatch.py, because the requests of a start need none of this.
+It is a module of its own because the first requests after a start are answered without it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.network.response_frame import CloseConnection, LateResponse, ResponseFrame, encoded, throttled
 from barnabas.broker.repeated_warnings import Event
-from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.errors import BrokerError, ErrorCode, without_frames
 from barnabas.protocol.framing import FrameError
 from barnabas.protocol.messages.data.produce import forget_records
 
@@ -84,14 +84,18 @@ class PendingRequest:
             except Exception as error:  # noqa: BLE001 - see above
                 return self.refuse(error)
         except CloseConnection as end:
-            return end
-        except FrameError as error:
-            return CloseConnection(str(error))
+            return without_frames(end)
         except Exception as error:  # noqa: BLE001 - see above
-            self._log_bug("the error response", error)
-            return CloseConnection(f"no response could be encoded for api {self.header.api}")
+            return self.unanswerable(error)
         self.probe.observe(perf_counter() - self.started)
         return response_frame
+
+    def unanswerable(self, error: Exception) -> CloseConnection:
+        """Return the end of the connection, for a refusal that could not be encoded; a bug is logged."""
+        if isinstance(error, FrameError):
+            return CloseConnection(str(error))
+        self._log_bug("the error response", error)
+        return CloseConnection(f"no response could be encoded for api {self.header.api}")
 
     def respond_later(self, response: Deferred[Any]) -> Deferred[LateResponse]:
         """Return the deferred frame of a deferred response."""

@@ -32,7 +32,7 @@ class TimedWork(Generic[T]):
     def run(self) -> Generator[Any, Any, T]:
         """Run the coroutine to its end. Once only."""
         work, quota = self._work, self._quota
-        step = partial(work.send, None)
+        send = step = partial(work.send, None)
         while True:
             if quota is not None:
                 quota.resume()
@@ -43,11 +43,14 @@ class TimedWork(Generic[T]):
                 result: T = end.value
                 return result
             finally:
+                # This frame is in the tracebacks of the errors that `step` and `awaited` have: no cycles.
+                step = send
                 self.seconds += thread_time() - started
                 if quota is not None:
                     quota.suspend()
             try:
                 yield awaited
-                step = partial(work.send, None)
             except BaseException as error:  # noqa: BLE001 - a cancellation belongs to the coroutine
                 step = partial(work.throw, error)
+            finally:
+                del awaited

@@ -73,7 +73,7 @@ class TlsConnections:
             self._loop,
             connection,
             self._parts,
-            on_failed=lambda error: self._failed(transport, session, error),
+            on_failed=lambda error: self._failed(transport, connection, error),
             on_complete=lambda complete: self._completed(complete, session),
         )
         self._unfinished[transport] = None
@@ -99,7 +99,9 @@ class TlsConnections:
         self._unfinished.pop(transport, None)
         self._probe.count_completed(self._listener)
 
-    def _failed(self, transport: TlsTransport, session: Session, error: Exception) -> None:
+    def _failed(self, transport: TlsTransport, connection: Connection, error: Exception) -> None:
+        session = connection.session
+        connection.discard()
         self._unfinished.pop(transport, None)
         self._quotas.closed(session.listener.name, session.host)
         reason, text, detail = _explain(error)

@@ -1,4 +1,4 @@
-"""The daemon's garbage collection: nothing waits for it in ordinary work, and full collections are rare."""
+"""When the daemon collects garbage."""
 
 from __future__ import annotations
 
@@ -6,70 +6,12 @@ import gc
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from barnabas.broker import garbage
 from barnabas.broker.garbage import GarbageCollection
-from tests.support.daemon import start_daemon, with_fault
-from tests.support.eventually import eventually
-from tests.support.kafka.kafka_wire import KafkaWire
 from tests.support.manual_loop import ManualLoop
-from tests.support.storage.records import plain
-from tests.support.wire import WireClient
-from tests.torture.hostile.wide_requests import wide_requests
-
-_COUNTER = """
-import gc, os, threading, time
-
-def count(folder):
-    while True:
-        time.sleep(0.01)
-        if os.path.exists(folder + "/ask"):
-            gc.set_threshold(0)  # from the first question on, nothing but these collections
-            found = gc.collect()
-            os.remove(folder + "/ask")
-            with open(folder + "/answer.new", "w") as file:
-                file.write(str(found))
-            os.rename(folder + "/answer.new", folder + "/answer")
-
-threading.Thread(target=count, args=({folder!r},), daemon=True).start()
-"""
-
-
-def _cyclic_garbage(folder: Path) -> int:
-    """Collect the daemon's garbage; return the number of objects that only the collector could free."""
-    answer = folder / "answer"
-    (folder / "ask").touch()
-    eventually(answer.exists, what="the daemon has counted its garbage")
-    found = int(answer.read_text())
-    answer.unlink()
-    return found
-
-
-def test_closed_connections_and_refused_large_requests_are_no_cyclic_garbage(tmp_path: Path) -> None:
-    names = {"add_partitions_to_txn transactions", "create_acls creations", "describe_topic_partitions topics"}
-    refused = [each for each in wide_requests() if f"{each.api} {each.path}" in names]
-    assert len(refused) == len(names)
-
-    def work() -> None:
-        with WireClient(daemon.host, daemon.port) as native:
-            native.produce("t", plain(1))
-        for each in refused:
-            with KafkaWire(daemon.host, daemon.port) as kafka:
-                kafka.socket.sendall(each.frame)
-                assert len(kafka.receive_frame()) > len(each.frame) // 10
-        with KafkaWire(daemon.host, daemon.port) as kafka:
-            kafka.fetch(4, "t", 2, max_wait_ms=20)  # waits the first time
-
-    with start_daemon(tmp_path / "d", environ=with_fault(tmp_path, _COUNTER.format(folder=str(tmp_path)))) as daemon:
-        with WireClient(daemon.host, daemon.port) as native:
-            native.create_topic("t")
-        work()
-        _cyclic_garbage(tmp_path)  # of the modules that the work has imported
-        work()
-        assert _cyclic_garbage(tmp_path) == 0
 
 
 class _Process:
@@ -121,7 +63,7 @@ def test_an_idle_loop_collects_everything_once_its_memory_has_doubled(loop: Manu
 
 
 def test_a_busy_loop_collects_everything_only_after_large_growth(loop: ManualLoop, process: _Process) -> None:
-    process.blocks += 600_000 + garbage.BUSY_GROWTH_BLOCKS
+    process.blocks += 200_000 + garbage.BUSY_GROWTH_BLOCKS
     _pass(loop, process, share=0.5)
     assert process.full == 0
     process.blocks += 1
@@ -169,3 +111,10 @@ def test_many_new_objects_begin_no_full_collection(loop: ManualLoop) -> None:
     assert len(kept) == 1_500_000
     assert 1 in generations
     assert 2 not in generations
+
+
+def test_an_idle_loop_collects_everything_after_an_hour(loop: ManualLoop, process: _Process) -> None:
+    loop.pass_time(round(1000 * (garbage.IDLE_SECONDS - garbage.INTERVAL_SECONDS)))
+    assert process.full == 0
+    loop.pass_time(round(2000 * garbage.INTERVAL_SECONDS))
+    assert process.full == 1

@@ -17,7 +17,9 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from time import thread_time
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from barnabas.broker.groups.client import JoiningClient
 from barnabas.broker.groups.join_limits import ensure_streams_heartbeat_is_storable
@@ -32,7 +34,7 @@ from barnabas.protocol.messages.topics.topics import CreateTopicsRequest
 from barnabas.protocol.topic_name import is_internal, topic_name_fault
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from barnabas.broker.groups.streams.groups import StreamsGroups, StreamsHeartbeatResult
     from barnabas.broker.metadata_changes import MetadataChanges
@@ -45,7 +47,12 @@ if TYPE_CHECKING:
     from barnabas.protocol.messages.groups.streams_topology import Topology
     from barnabas.protocol.messages.topics.topics import NewTopic
 
+T = TypeVar("T")
+
 _API: Final = ApiKey.STREAMS_GROUP_HEARTBEAT
+_LARGE: Final = 1000
+"""Texts of a topology, from which on it is checked on a thread."""
+
 _MAX_FAULTS: Final = 3
 """Failed creations in a status; the others are counted."""
 
@@ -62,13 +69,12 @@ class StreamsGroupHeartbeatHandler:
         """Answer one StreamsGroupHeartbeat request as the module docstring specifies."""
         ensure_enabled(self._groups)
         ensure_allowed(session, Operation.READ, ResourceType.GROUP, request.group_id, _API)
-        if request.topology is None:
-            ensure_streams_heartbeat_is_storable(request)
-        else:
-            # On a thread: a topology, which only the first heartbeats of a member have, may name 50,000 topics.
-            names = await asyncio.to_thread(_checked_topics, request, request.topology)
+        topology = request.topology
+        if topology is not None:
+            names = await _checked(session, topology, partial(_valid_topics, topology))
             if await denied_in_turns(Turns(), session, Operation.DESCRIBE, ResourceType.TOPIC, names, _API):
                 raise denial(ResourceType.TOPIC)
+        await _checked(session, topology, partial(ensure_streams_heartbeat_is_storable, request))
         answer: asyncio.Future[StreamsHeartbeatResult] = asyncio.get_running_loop().create_future()
         self._groups.heartbeat(request, JoiningClient.of(session), self._probe).then(
             lambda result: None if answer.done() else answer.set_result(result)  # done: the client has gone
@@ -116,11 +122,42 @@ def ensure_enabled(groups: StreamsGroups) -> None:
         )
 
 
-def _checked_topics(request: StreamsGroupHeartbeatRequest, topology: Topology) -> Iterable[str]:
-    """Check all texts of a request, and return the names of its topology's topics.
+async def _checked(session: Session, topology: Topology | None, check: Callable[[], T]) -> T:
+    """Return what `check` returns; a large topology is checked on a thread, whose time counts as the client's."""
+    spent = 0.0
 
-    Raises BrokerError STREAMS_INVALID_TOPOLOGY, or as `ensure_streams_heartbeat_is_storable`. For any thread.
-    """
+    def work() -> T:
+        nonlocal spent
+        started = thread_time()
+        try:
+            return check()
+        finally:
+            spent = thread_time() - started
+
+    if topology is None or _size(topology) < _LARGE:
+        return check()
+    try:
+        return await asyncio.to_thread(work)
+    finally:
+        if session.quota is not None:
+            session.quota.spend(spent)
+
+
+def _size(topology: Topology) -> int:
+    """Return about how many texts a topology has."""
+    return sum(
+        1
+        + len(each.source_topics)
+        + len(each.source_topic_regex)
+        + len(each.repartition_sink_topics)
+        + sum(1 + len(topic.configs) for topic in (*each.repartition_source_topics, *each.changelog_topics))
+        + len(each.copartition_groups)
+        for each in topology.subtopologies
+    )
+
+
+def _valid_topics(topology: Topology) -> Iterable[str]:
+    """Return the names of a topology's topics. Raises BrokerError STREAMS_INVALID_TOPOLOGY. For any thread."""
     names: dict[str, None] = {}
     for each in topology.subtopologies:
         names.update(dict.fromkeys((*each.source_topics, *each.repartition_sink_topics)))
@@ -137,7 +174,6 @@ def _checked_topics(request: StreamsGroupHeartbeatRequest, topology: Topology) -
         raise BrokerError(
             ErrorCode.STREAMS_INVALID_TOPOLOGY, f"Topic names {','.join(illegal)} are not valid topic names."
         )
-    ensure_streams_heartbeat_is_storable(request)
     return names
 
 

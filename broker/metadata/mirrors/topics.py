@@ -107,7 +107,7 @@ def plan_set_topic_mirror(image: MetadataImage, topic: str, mirrored: TopicMirro
 
 
 def plan_forget_deleted(image: MetadataImage, mirror: str, source_ids: Mapping[str, bytes | None]) -> Plan[str]:
-    """Plan that topics which were deleted here may be created again; the results are the topics that were not yet.
+    """Plan that topics which were deleted here may be created again; the results are those whose record is removed.
 
     `source_ids` are the ids that the topics had at the source: a record of another one stays.
     """

@@ -1,7 +1,7 @@
 # cython: language_level=3
 """Deferred without Python frames: four of a request's calls, if it waits. Twin of broker/network/deferred.py."""
 
-from barnabas.protocol.errors import BrokerError
+from barnabas.protocol.errors import BrokerError, without_frames
 
 
 cdef class Deferred:
@@ -40,7 +40,7 @@ cdef class Deferred:
             raise RuntimeError("a deferred answer was resolved twice")
         self._resolved = True
         if isinstance(value, BrokerError):
-            value.with_traceback(None)  # its frames have what it is answered to, or wait for it: that would be a cycle
+            without_frames(value)
         self._on_cancel = None
         callback = self._callback
         if callback is not None:
