@@ -8,7 +8,7 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.records.builder import RecordBatchBuilder
 from tests.support.daemon import start_daemon
 from tests.support.kafka.kafka_wire import KafkaWire
-from tests.support.metrics import metric
+from tests.support.metrics import metric, wait_for_metric
 from tests.support.share.share_wire import ShareMember, acquired, states
 from tests.support.small_disk import fill_up, small_disk_or_skip
 
@@ -54,6 +54,7 @@ def test_records_of_a_member_that_leaves_on_a_full_disk_are_delivered_again_when
             assert metric(daemon, "barnabas_share_lock_timeouts_total") == RECORDS - stored
 
         # Nobody is left: the group's next member begins with what is stored.
+        wait_for_metric(daemon, "barnabas_connections_open", 1)
         following = ShareMember(wire, "g", "following", topic_id)
         assert acquired(following.fetch(0, max_wait_ms=60_000)) == [(stored, RECORDS - 1, 1)]
         (disk / "filler").unlink()
