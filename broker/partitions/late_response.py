@@ -37,14 +37,17 @@ class LateResponse:
         """Answer with the records available now."""
         if self.deferred.done:
             return
+        read = self._read
         self._end()
         response: FetchResponse | Exception
         try:
-            response = self._read()
+            response = read()
         except Exception as error:  # noqa: BLE001 - see `deferred`
             response = error
         self.deferred.resolve(response)
 
     def _end(self) -> None:
+        leave = self._leave
         self._timer.cancel()
-        self._leave()
+        del self._timer, self._leave, self._read  # they refer to the wait, and to the request: cycles
+        leave()
