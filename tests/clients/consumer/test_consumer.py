@@ -582,5 +582,5 @@ async def test_using_an_unstarted_consumer_and_a_wrong_address_fail_immediately(
 async def test_close_leaves_no_connection_open(broker: FakeBroker) -> None:
     async with consuming(broker) as consumer:
         await consumer.poll(timeout_ms=20)
-        assert broker.open_connections == 2  # one for control, one for fetches
+        await until(lambda: broker.open_connections == 2)  # one for control, one for fetches
     await until(lambda: broker.open_connections == 0)
