@@ -48,9 +48,8 @@ _IS_INCREMENTAL: Final = (3, 14) <= sys.version_info < (3, 14, 5)
 class GarbageCollection:
     """The process's garbage collection from the loading of the logs until `stop`."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, *, interval_seconds: float = INTERVAL_SECONDS) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._interval = interval_seconds
         self._thresholds = gc.get_threshold()
         self._blocks = 0
         self._collected = 0.0
@@ -85,10 +84,10 @@ class GarbageCollection:
 
     def _set(self) -> None:
         self._cpu = time.thread_time()
-        self._handle = self._loop.call_later(self._interval, self._beat)
+        self._handle = self._loop.call_later(INTERVAL_SECONDS, self._beat)
 
     def _beat(self) -> None:
-        is_idle = time.thread_time() - self._cpu < IDLE_SHARE * self._interval
+        is_idle = time.thread_time() - self._cpu < IDLE_SHARE * INTERVAL_SECONDS
         blocks = sys.getallocatedblocks()
         self._blocks = min(self._blocks, blocks)
         growth = blocks - self._blocks

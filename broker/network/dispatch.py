@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping
-from time import perf_counter, thread_time
+from time import perf_counter
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -257,22 +257,9 @@ class Dispatcher:
         return pending.respond(frame)
 
     async def _on_codec_thread(self, pending: PendingRequest, function: Callable[..., T], *args: Any) -> T:
-        """Return the function's result; its processor time counts as the request's."""
-        spent = 0.0
+        from barnabas.broker.network.timed_work import run_on_thread  # here: as in `_run_in_task`
 
-        def work() -> T:
-            nonlocal spent
-            started = thread_time()
-            try:
-                return function(*args)
-            finally:
-                spent = thread_time() - started
-
-        try:
-            return await self._loop.run_in_executor(self._codec_threads, work)
-        finally:
-            if pending.quota is not None:
-                pending.quota.spend(spent)
+        return await run_on_thread(self._codec_threads, pending.quota, function, *args)
 
 
 def _is_answer(response: Any) -> bool:

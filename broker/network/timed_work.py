@@ -1,17 +1,44 @@
-"""TimedWork: a coroutine, and the processor time that it takes in the event loop."""
+"""Work of a request outside of its first turn, in the event loop or on a thread, and the processor time it takes."""
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Generator
+import asyncio
+from collections.abc import Callable, Coroutine, Generator
 from functools import partial
 from time import thread_time
 from types import coroutine
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from barnabas.broker.quotas.session_quota import SessionQuota
 
 T = TypeVar("T")
+
+
+async def run_on_thread(
+    executor: Executor | None, quota: SessionQuota | None, function: Callable[..., T], *args: Any
+) -> T:
+    """Return what the function returns on a thread of `executor` (None: the event loop's own).
+
+    Its processor time counts as the request's. `quota`: as for `TimedWork`.
+    """
+    spent = 0.0
+
+    def work() -> T:
+        nonlocal spent
+        started = thread_time()
+        try:
+            return function(*args)
+        finally:
+            spent = thread_time() - started
+
+    try:
+        return await asyncio.get_running_loop().run_in_executor(executor, work)
+    finally:
+        if quota is not None:
+            quota.spend(spent)
 
 
 class TimedWork(Generic[T]):

@@ -18,13 +18,13 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from functools import partial
-from time import thread_time
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from barnabas.broker.groups.client import JoiningClient
 from barnabas.broker.groups.join_limits import ensure_streams_heartbeat_is_storable
 from barnabas.broker.handlers.authorization import denial, denied_names, ensure_allowed, is_cluster_allowed
 from barnabas.broker.handlers.turns import Turns, denied_in_turns
+from barnabas.broker.network.timed_work import run_on_thread
 from barnabas.broker.quotas.mutation import mutation_quota
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
@@ -124,23 +124,9 @@ def ensure_enabled(groups: StreamsGroups) -> None:
 
 async def _checked(session: Session, topology: Topology | None, check: Callable[[], T]) -> T:
     """Return what `check` returns; a large topology is checked on a thread, whose time counts as the client's."""
-    spent = 0.0
-
-    def work() -> T:
-        nonlocal spent
-        started = thread_time()
-        try:
-            return check()
-        finally:
-            spent = thread_time() - started
-
     if topology is None or _size(topology) < _LARGE:
         return check()
-    try:
-        return await asyncio.to_thread(work)
-    finally:
-        if session.quota is not None:
-            session.quota.spend(spent)
+    return await run_on_thread(None, session.quota, check)
 
 
 def _size(topology: Topology) -> int:
