@@ -310,7 +310,7 @@ def test_a_corrupt_batch_in_the_dirty_part_marks_its_partition_and_the_others_go
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    with small_disk_or_skip(tmp_path / "small", 4) as mounted:
+    with small_disk_or_skip(tmp_path / "small", "4m") as mounted:
         yield mounted
 
 

@@ -110,7 +110,7 @@ def test_a_node_id_other_than_the_directorys_is_refused(tmp_path: Path) -> None:
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    with small_disk_or_skip(tmp_path / "small", 1) as mounted:
+    with small_disk_or_skip(tmp_path / "small", "1m") as mounted:
         yield mounted
 
 

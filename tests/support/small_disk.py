@@ -13,10 +13,10 @@ import pytest
 
 
 @contextmanager
-def small_disk(mount_point: Path, mebibytes: int) -> Iterator[Path | None]:
-    """Mount a tmpfs until the block ends; yield None where that is not possible."""
+def small_disk(mount_point: Path, size: str) -> Iterator[Path | None]:
+    """Mount a tmpfs of a size such as "8m" until the block ends; yield None where that is not possible."""
     mount_point.mkdir(parents=True, exist_ok=True)
-    command = ["mount", "-t", "tmpfs", "-o", f"size={mebibytes}m", "tmpfs", str(mount_point)]
+    command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(mount_point)]
     if os.geteuid() != 0 or subprocess.run(command, capture_output=True, check=False).returncode != 0:
         yield None
         return
@@ -27,9 +27,9 @@ def small_disk(mount_point: Path, mebibytes: int) -> Iterator[Path | None]:
 
 
 @contextmanager
-def small_disk_or_skip(mount_point: Path, mebibytes: int) -> Iterator[Path]:
+def small_disk_or_skip(mount_point: Path, size: str) -> Iterator[Path]:
     """Mount a tmpfs until the block ends; skip the test where that is not possible."""
-    with small_disk(mount_point, mebibytes) as mounted:
+    with small_disk(mount_point, size) as mounted:
         if mounted is None:
             pytest.skip("mounting a tmpfs needs root")
         yield mounted

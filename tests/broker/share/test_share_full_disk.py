@@ -28,7 +28,7 @@ def test_records_of_a_member_that_leaves_on_a_full_disk_are_delivered_again_when
 ) -> None:
     """A release that cannot be stored is undone. A lock runs out, and the group's last member goes, without a write."""
     with (
-        small_disk_or_skip(tmp_path / "disk", 8) as disk,
+        small_disk_or_skip(tmp_path / "disk", "8m") as disk,
         start_daemon(tmp_path / "daemon", f"log.dirs={disk / 'data'}", *SETTINGS) as daemon,
         KafkaWire(daemon.host, daemon.port) as wire,
     ):

@@ -77,7 +77,7 @@ def test_transfers_stay_whole_when_the_broker_is_killed_in_any_step_of_a_commit(
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    with small_disk_or_skip(tmp_path / "small", 8) as mounted:
+    with small_disk_or_skip(tmp_path / "small", "8m") as mounted:
         yield mounted
 
 

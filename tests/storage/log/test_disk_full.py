@@ -7,8 +7,6 @@ import errno
 import itertools
 import mmap
 import os
-import shutil
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -18,6 +16,7 @@ from barnabas.broker.storage.files.errors import StorageError
 from barnabas.broker.storage.log.partition_log import PartitionLog
 from barnabas.broker.storage.log.state import LogState
 from barnabas.protocol.errors import BrokerError, ErrorCode
+from tests.support.small_disk import small_disk_or_skip
 from tests.support.storage.bench import START_MS, LogBench, append, log_config, read_batches, sized_batch
 
 pytestmark = pytest.mark.usefixtures("python_appends")
@@ -184,14 +183,8 @@ def test_a_failing_cut_of_a_partial_write_takes_the_directory_offline(
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A real file system of 256 KiB."""
-    path = tmp_path / "small"
-    path.mkdir()
-    mount = shutil.which("mount")
-    command = [mount or "mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(path)]
-    if os.geteuid() != 0 or mount is None or subprocess.run(command, check=False, capture_output=True).returncode:
-        pytest.skip("mounting a tmpfs needs root")
-    yield path
-    subprocess.run(["umount", "-l", str(path)], check=True)
+    with small_disk_or_skip(tmp_path / "small", "256k") as path:
+        yield path
 
 
 def test_the_log_survives_a_real_full_disk_and_resumes_when_space_is_freed(

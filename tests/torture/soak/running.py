@@ -53,7 +53,7 @@ async def soak(plan: Plan) -> Outcome:
     async with AsyncExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="soak-")))
         network = await stack.enter_async_context(TornNetwork(random.Random(f"network/{plan.seed}")))
-        disk = stack.enter_context(small_disk(directory / "disk", _DISK_MIB))
+        disk = stack.enter_context(small_disk(directory / "disk", f"{_DISK_MIB}m"))
         log_directories = [directory / "disk" / name for name in ("one", "two")]
         ports = free_ports(3)
         network.upstream = ("127.0.0.1", ports[2])
