@@ -42,11 +42,7 @@ class Limits:
     drops_a_record_when_stopped: bool = False
     """Whether at SIGTERM it commits a record that it has received and not printed."""
     tries_in_a_group: int = 1
-    """Number of attempts at a group feature.
-
-    kafka-python 3.0.12 needs two: if metadata arrives during a join, it sometimes polls forever without sending a
-    heartbeat or SyncGroup. Its stack trace shows that it does not wait for the broker.
-    """
+    """Number of attempts at a group feature. kafka-python needs two: docs/client-quirks.md."""
 
 
 class Driver:

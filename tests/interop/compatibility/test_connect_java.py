@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 import random
 import socket
-import urllib.error
 import urllib.request
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -27,6 +27,7 @@ LINES_PER_ROUND = 400
 UNREAD_LINES = 200
 ROUNDS = ("broker", "both")
 WAIT_S = 90.0
+TOO_EARLY = "InvalidTxnStateException"
 CONNECTOR = {
     "connector.class": "org.apache.kafka.connect.file.FileStreamSourceConnector",
     "tasks.max": "1",
@@ -59,7 +60,7 @@ def test_a_file_is_copied_exactly_once_when_the_worker_and_the_broker_are_killed
         for killed in ROUNDS:
             before = len(written)
             write_lines(source, written)
-            wait_for_lines(target, chance.randrange(before + 1, len(written) - UNREAD_LINES))
+            wait_for_lines(target, port, chance.randrange(before + 1, len(written) - UNREAD_LINES))
             if killed == "both":
                 worker.kill()
             target.restart()
@@ -67,7 +68,7 @@ def test_a_file_is_copied_exactly_once_when_the_worker_and_the_broker_are_killed
                 worker.start()
         expected = len(written)
         write_lines(source, written)
-        wait_for_lines(target, expected)
+        wait_for_lines(target, port, expected)
 
     found = copied(target)
     assert found == written[: len(found)]
@@ -116,7 +117,7 @@ def put_connector(port: int, config: dict[str, str]) -> None:
         try:
             with urllib.request.urlopen(request, timeout=30):
                 return True
-        except (urllib.error.URLError, OSError):  # not listening yet, or in a rebalance
+        except OSError:  # not listening yet, or in a rebalance
             return None
 
     eventually(is_created, what="a connector", timeout_s=WAIT_S)
@@ -127,9 +128,25 @@ def copied(target: Target) -> list[str]:
     return [(record.value or b"").decode() for record in committed_records(target.log_directory, "lines")]
 
 
-def wait_for_lines(target: Target, total: int) -> None:
+def wait_for_lines(target: Target, port: int, total: int) -> None:
     """Wait until the topic has this many committed records."""
-    eventually(lambda: len(copied(target)) >= total or None, what=f"{total} lines", timeout_s=WAIT_S)
+
+    def has_enough() -> bool:
+        restart_task_that_ended_too_early(port)
+        return len(copied(target)) >= total
+
+    eventually(has_enough, what=f"{total} lines", timeout_s=WAIT_S)
+
+
+def restart_task_that_ended_too_early(port: int) -> None:
+    """Restart the task if its producer sent EndTxn before its records, as it may: docs/client-quirks.md, Java."""
+    connector = f"http://127.0.0.1:{port}/connectors/lines"
+    with suppress(OSError):  # the worker is starting, or in a rebalance
+        with urllib.request.urlopen(f"{connector}/status", timeout=30) as answer:
+            tasks = json.load(answer)["tasks"]
+        if any(each["state"] == "FAILED" and TOO_EARLY in each["trace"] for each in tasks):
+            request = urllib.request.Request(f"{connector}/tasks/0/restart", method="POST")
+            urllib.request.urlopen(request, timeout=30).close()
 
 
 def free_port() -> int:

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import time
+from contextlib import suppress
 from typing import Any
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.coordinator.assignors.range import RangePartitionAssignor
-from kafka.errors import KafkaError
+from kafka.errors import KafkaError, KafkaTimeoutError
 from kafka.structs import OffsetAndMetadata
 
 from tests.interop.clients.python.loop import TRANSFORM_SESSION_MS, Answer, Reading, Request, Transform
 
 TIMEOUT_S = 30.0
+TRANSFORM_TIMEOUT_S = 10.0
+"""Time for a transform's records to be acknowledged. After a broker's restart the producer often never sends some of them
+(docs/client-quirks.md)."""
+
+SILENCE_S = 10.0
+"""Time without records after which a transform starts again: its topic is written to all the time, but the consumer may
+poll forever (docs/client-quirks.md)."""
+
 _producers: dict[str, Any] = {}
 _in_transaction: set[str] = set()
 
@@ -39,11 +49,11 @@ def _begin(name: str) -> Any:
     return producer
 
 
-def _send(producer: Any, topic: str, values: list[tuple[int, bytes]]) -> None:
+def _send(producer: Any, topic: str, values: list[tuple[int, bytes]], timeout_s: float = TIMEOUT_S) -> None:
     futures = [producer.send(topic, value=value, partition=partition) for partition, value in values]
-    producer.flush(TIMEOUT_S)
+    producer.flush(timeout_s)
     for future in futures:
-        future.get(TIMEOUT_S)
+        future.get(timeout_s)
 
 
 def txn_send(request: Request) -> Answer:
@@ -116,20 +126,31 @@ def _transform(request: Request, progress: Transform) -> None:
         isolation_level="read_committed",
         reconnect_backoff_max_ms=200,
     )
+    silence_ends = time.monotonic() + SILENCE_S
     try:
         while progress.goes_on():
             found = consumer.poll(timeout_ms=100)
             if not found:
+                if time.monotonic() > silence_ends:
+                    raise KafkaTimeoutError(f"no records for {SILENCE_S:.0f} s")
                 continue
             values = [(place.partition, record.value) for place, batch in found.items() for record in batch]
             producer.begin_transaction()
-            _send(producer, request["output"], values)
+            _send(producer, request["output"], values, TRANSFORM_TIMEOUT_S)
             offsets = {place: OffsetAndMetadata(batch[-1].offset + 1, "", -1) for place, batch in found.items()}
             producer.send_offsets_to_transaction(offsets, consumer.group_metadata())
             producer.commit_transaction()
             progress.committed(len(values))
+            silence_ends = time.monotonic() + SILENCE_S
     finally:
         consumer.close(autocommit=False)
+        _abandon(producer)
+
+
+def _abandon(producer: Any) -> None:
+    """Close a producer without sending what is left. `close` alone raises then, and its busy thread would go on."""
+    producer._sender.force_close()
+    with suppress(KafkaError):
         producer.close(timeout=0)
 
 
