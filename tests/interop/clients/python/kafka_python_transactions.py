@@ -15,8 +15,8 @@ from tests.interop.clients.python.loop import TRANSFORM_SESSION_MS, Answer, Read
 
 TIMEOUT_S = 30.0
 TRANSFORM_TIMEOUT_S = 10.0
-"""Time for a transform's records to be acknowledged. After a broker's restart the producer often never sends some of them
-(docs/client-quirks.md)."""
+"""Time for a transform's records to be acknowledged. After a broker's restart the producer often never sends some of
+them (docs/client-quirks.md)."""
 
 SILENCE_S = 10.0
 """Time without records after which a transform starts again: its topic is written to all the time, but the consumer may
