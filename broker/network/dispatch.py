@@ -17,6 +17,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
 from time import perf_counter
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -45,7 +46,8 @@ T = TypeVar("T")
 Outcome = Any
 """What a handler returns: a response, a Deferred or a coroutine of one, or None for no response (acks=0).
 
-A Deferred may resolve to an exception instead of a response."""
+A Deferred may resolve to an exception instead of a response. One that a coroutine returns may resolve to another
+coroutine; one that a handler returns directly may not."""
 
 Handler = Callable[["Session", Any], Outcome]
 
@@ -190,10 +192,8 @@ class Dispatcher:
     ) -> Deferred[LateResponse]:
         """Run a coroutine handler in a task, to its end even when the client disconnects.
 
-        A task per request is slow, but only metadata changes, slow disk reads and large requests are coroutines.
+        A task per request is slow, but only metadata changes, slow disk reads and long requests are coroutines.
         """
-        from barnabas.broker.network.timed_work import TimedWork  # here: a start needs no task, and should be short
-
         waiting: list[Deferred[Any]] = []
 
         def dropped() -> None:
@@ -202,41 +202,62 @@ class Dispatcher:
                 each.cancel()
 
         late: Deferred[LateResponse] = Deferred(on_cancel=dropped)
-
-        async def encode(response: Any) -> None:
-            late.resolve(await self._encode_on_thread(pending, response))
-
-        def answered(response: Any) -> None:
-            if is_large and _is_answer(response):
-                self._spawn(encode(response))
-            else:
-                late.resolve(pending.respond(response))
-
-        async def run() -> None:
-            response: Any
-            try:
-                response = await timed.run()
-            except (BrokerError, CloseConnection, FrameError) as error:
-                response = without_frames(error)
-            except Exception as error:  # noqa: BLE001 - as above
-                response = error
-            if type(response) is Deferred:
-                waiting.append(response)
-                if pending.is_dropped:
-                    response.cancel()
-                response.then(answered)
-            elif _is_answer(response) and (is_large or timed.seconds > LONG_HANDLER_SECONDS):
-                await encode(response)
-            else:
-                late.resolve(pending.respond(response))
-
         if pending.quota is not None:
             pending.quota.suspend()
-        timed = TimedWork(work, pending.quota)
-        self._spawn(run())
+        self._spawn(self._run(pending, work, late, waiting, is_large=is_large))
         if not is_large:
             pending.release_frame()
         return late
+
+    async def _run(
+        self,
+        pending: PendingRequest,
+        work: Coroutine[Any, Any, Any],
+        late: Deferred[LateResponse],
+        waiting: list[Deferred[Any]],
+        *,
+        is_large: bool,
+    ) -> None:
+        """Run a coroutine and resolve `late`; `waiting` takes the Deferred that it returns."""
+        from barnabas.broker.network.timed_work import TimedWork  # here: a start needs no task, and should be short
+
+        timed = TimedWork(work, pending.quota)
+        response: Any
+        try:
+            response = await timed.run()
+        except (BrokerError, CloseConnection, FrameError) as error:
+            response = without_frames(error)
+        except Exception as error:  # noqa: BLE001 - as above
+            response = error
+        if type(response) is Deferred:
+            if pending.is_dropped:
+                response.cancel()
+                return
+            waiting.append(response)
+            response.then(partial(self._answered, pending, late, waiting, is_large))
+        elif _is_answer(response) and (is_large or timed.seconds > LONG_HANDLER_SECONDS):
+            late.resolve(await self._encode_on_thread(pending, response))
+        else:
+            late.resolve(pending.respond(response))
+
+    def _answered(
+        self,
+        pending: PendingRequest,
+        late: Deferred[LateResponse],
+        waiting: list[Deferred[Any]],
+        is_large: bool,
+        response: Any,
+    ) -> None:
+        """Resolve `late` with what a coroutine's Deferred has brought."""
+        if type(response) is CoroutineType:
+            self._spawn(self._run(pending, response, late, waiting, is_large=is_large))
+        elif is_large and _is_answer(response):
+            self._spawn(self._encode_late(pending, late, response))
+        else:
+            late.resolve(pending.respond(response))
+
+    async def _encode_late(self, pending: PendingRequest, late: Deferred[LateResponse], response: Any) -> None:
+        late.resolve(await self._encode_on_thread(pending, response))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = self._loop.create_task(work)

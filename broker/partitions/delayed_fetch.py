@@ -10,9 +10,17 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Sequence
 
-    from barnabas.broker.network.deferred import Deferred
+    from barnabas.broker.partitions.late_response import Late, Read
     from barnabas.broker.partitions.partition import Partition
-    from barnabas.protocol.messages.data.fetch import FetchResponse
+
+
+def appended_bytes(partitions: Sequence[Partition], *, committed_only: bool, is_standby: bool = False) -> int:
+    """Return the sum of the partitions' appended bytes that count for a fetch. Only differences mean something."""
+    if is_standby:
+        return sum([partition.written_bytes for partition in partitions])
+    if committed_only:
+        return sum([partition.stable_bytes for partition in partitions])
+    return sum([partition.appended_bytes for partition in partitions])
 
 
 class DelayedFetch:
@@ -41,7 +49,7 @@ class DelayedFetch:
         is_standby: bool = False,
         max_wait_seconds: float,
         loop: asyncio.AbstractEventLoop,
-        read: Callable[[], FetchResponse],
+        read: Read,
         ended: Callable[[DelayedFetch], None],
     ) -> None:
         """`read` builds the final response; `ended` is called once, when the wait is over or cancelled.
@@ -59,8 +67,8 @@ class DelayedFetch:
             partition.add_waiter(self)
 
     @property
-    def response(self) -> Deferred[FetchResponse | Exception]:
-        """The response, or the exception that `read` raised."""
+    def response(self) -> Late:
+        """What `read` returns, or the exception that it raised."""
         return self._late.deferred
 
     def finish(self) -> None:
@@ -74,11 +82,7 @@ class DelayedFetch:
             self.finish()
 
     def _appended(self) -> int:
-        if self._is_standby:
-            return sum([partition.written_bytes for partition in self._partitions])
-        if self._committed_only:
-            return sum([partition.stable_bytes for partition in self._partitions])
-        return sum([partition.appended_bytes for partition in self._partitions])
+        return appended_bytes(self._partitions, committed_only=self._committed_only, is_standby=self._is_standby)
 
     def _leave(self) -> None:
         for partition in self._partitions:

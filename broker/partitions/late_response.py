@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.network.deferred import Deferred
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
     from barnabas.protocol.messages.data.fetch import FetchResponse
+
+    Read = Callable[[], FetchResponse | Coroutine[Any, Any, FetchResponse]]
+    """Builds the final response of a wait. A coroutine needs several turns of the event loop."""
+
+    Late = Deferred[FetchResponse | Coroutine[Any, Any, FetchResponse] | Exception]
+    """The response; a coroutine that returns it; or an exception of the read, which belongs to this request, not to the
+    append that woke it."""
 
 
 class LateResponse:
@@ -23,14 +30,13 @@ class LateResponse:
         *,
         max_wait_seconds: float,
         loop: asyncio.AbstractEventLoop,
-        read: Callable[[], FetchResponse],
+        read: Read,
         leave: Callable[[], None],
     ) -> None:
         """`leave` is called once, when the wait is over or cancelled; after it, `read` builds the final response."""
         self._read = read
         self._leave = leave
-        self.deferred: Deferred[FetchResponse | Exception] = Deferred(on_cancel=self._end)
-        """An exception is one raised by `read`: it belongs to this request, not to the append that woke it."""
+        self.deferred: Late = Deferred(on_cancel=self._end)
         self._timer = loop.call_later(max_wait_seconds, self.finish)
 
     def finish(self) -> None:
@@ -39,7 +45,7 @@ class LateResponse:
             return
         read = self._read
         self._end()
-        response: FetchResponse | Exception
+        response: FetchResponse | Coroutine[Any, Any, FetchResponse] | Exception
         try:
             response = read()
         except Exception as error:  # noqa: BLE001 - see `deferred`

@@ -24,13 +24,16 @@ because a response takes records of one segment only and more follow.
 
 Plain requests of Kafka's protocol are served by kernels/_fetch.pyx where it was built.
 
+More than WIDE_PARTITIONS partitions are read, and kept in the session, in several turns of the event loop
+(wide_fetch.py).
+
 A client with a quota reads at most what the whole window of its quota allows, and above its quota an empty response.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from barnabas.broker.handlers.authorization import denial, ensure_allowed, is_cluster_allowed
 from barnabas.broker.handlers.data.fetch_attempt import FetchAttempt
@@ -59,13 +62,13 @@ from barnabas.protocol.messages.security.resources import Operation, ResourceTyp
 from barnabas.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Generator
     from concurrent.futures import Executor
 
     from barnabas.broker.handlers.data.fetch_session import FetchSession
     from barnabas.broker.handlers.data.kernels._fetch import FetchKernel
-    from barnabas.broker.network.deferred import Deferred
     from barnabas.broker.network.session import Session
+    from barnabas.broker.partitions.late_response import Late, Read
     from barnabas.broker.partitions.partition import Partition
     from barnabas.broker.partitions.registry import PartitionRegistry, TopicName
     from barnabas.broker.probes import BrokerProbes
@@ -73,8 +76,13 @@ if TYPE_CHECKING:
     from barnabas.broker.storage.files.file_records import FileSlice
     from barnabas.broker.storage.log.readable_log import ReadableLog
 
-_Context = FullFetch | IncrementalFetch | None
+T = TypeVar("T")
+
+Context = FullFetch | IncrementalFetch | None
 """The request's fetch session; None for a request without one."""
+
+WIDE_PARTITIONS: Final = 1_000
+"""A request that reads more partitions, and is not a standby's, is served in several turns; so many take 3 to 8 ms."""
 
 
 class FetchHandler:
@@ -112,8 +120,11 @@ class FetchHandler:
 
     def __call__(
         self, session: Session, request: FetchRequest
-    ) -> FetchResponse | Deferred[FetchResponse | Exception] | Coroutine[None, None, FetchResponse]:
-        """Read the partitions. Returns a Deferred for a long poll, a coroutine if old formats must be converted."""
+    ) -> FetchResponse | Late | Coroutine[Any, Any, FetchResponse | Late]:
+        """Read the partitions. Returns a Deferred for a long poll.
+
+        A coroutine if old formats must be converted, or the partitions are many.
+        """
         context: FullFetch | IncrementalFetch | None = None
         if request.session_epoch != NO_SESSION or request.session_id != NO_SESSION_ID:
             begun = self._contexts.begin(session, request)
@@ -121,27 +132,41 @@ class FetchHandler:
                 return self._refused(begun)
             context = begun
         ensure_isolation(request.isolation)
+        if _is_wide(request, context):
+            from barnabas.broker.handlers.data.wide_fetch import WideFetch  # here: few clients need it
+
+            return WideFetch(self, session, request, context).serve()
         attempt = self._read(session, request, context)
         request.forgotten = ()  # they have left the session; a wait may be long, and their names may have megabytes
         if attempt.old_format:
             return self._converted(session, request, context, attempt)
-        min_bytes = min(request.min_bytes, attempt.max_bytes)
-        if attempt.failed or attempt.size >= min_bytes or request.max_wait_ms == 0 or self._draining:
+        if self.is_complete(request, context, attempt):
             return self._answer(session, request, context, attempt)
-        if attempt.diverged or attempt.has_later_segments:
-            return self._answer(session, request, context, attempt)
-        if not isinstance(context, IncrementalFetch):
-            if not attempt.partitions:
-                return self._answer(session, request, context, attempt)
-            return self._wait(session, request, context, attempt, min_bytes)
-        return self._wait_in_session(session, request, context, min_bytes - attempt.size)
+        missing_bytes = min(request.min_bytes, attempt.max_bytes) - attempt.size
+        return self.wait(request, context, attempt, missing_bytes, lambda: self._read_again(session, request, context))
+
+    def is_complete(self, request: FetchRequest, context: Context, attempt: FetchAttempt) -> bool:
+        """Return whether the request is answered without waiting."""
+        return (
+            attempt.failed
+            or attempt.size >= min(request.min_bytes, attempt.max_bytes)
+            or request.max_wait_ms == 0
+            or self._draining
+            or attempt.diverged
+            or attempt.has_later_segments
+            or (not attempt.partitions and not isinstance(context, IncrementalFetch))
+        )
 
     async def _converted(
-        self, session: Session, request: FetchRequest, context: _Context, attempt: FetchAttempt
+        self, session: Session, request: FetchRequest, context: Context, attempt: FetchAttempt
     ) -> FetchResponse:
         """Convert old message formats on an executor and answer without waiting for min_bytes."""
-        await self._loop.run_in_executor(self._blocking_io, attempt.convert_old_formats)
+        await self.convert(attempt)
         return self._answer(session, request, context, attempt)
+
+    async def convert(self, attempt: FetchAttempt) -> None:
+        """Convert what has an old message format."""
+        await self._loop.run_in_executor(self._blocking_io, attempt.convert_old_formats)
 
     def answer_all(self) -> None:
         """Answer every waiting fetch with the records available; none waits any more. For the broker's stop."""
@@ -162,60 +187,67 @@ class FetchHandler:
         context = self._contexts.resume(fetch_session, epoch)
         return self._answer(session, request, context, self._read(session, request, context))
 
-    def _wait(
-        self, session: Session, request: FetchRequest, context: _Context, attempt: FetchAttempt, min_bytes: int
-    ) -> Deferred[FetchResponse | Exception]:
-        waiting = DelayedFetch(
-            attempt.partitions,
-            missing_bytes=min_bytes - attempt.size,
-            committed_only=attempt.committed_only,
-            is_standby=request.replica_id == STANDBY_REPLICA_ID,
-            max_wait_seconds=request.max_wait_ms / 1000,
-            loop=self._loop,
-            read=lambda: self._read_again(session, request, context),
-            ended=self._wait_ended,
-        )
-        return self._wait_began(waiting, request)
-
-    def _wait_in_session(
-        self, session: Session, request: FetchRequest, context: IncrementalFetch, missing_bytes: int
-    ) -> Deferred[FetchResponse | Exception]:
-        context.watch_pending()
-        waiting = SessionFetchWait(
-            context.session,
-            missing_bytes=missing_bytes,
-            max_wait_seconds=request.max_wait_ms / 1000,
-            loop=self._loop,
-            read=lambda: self._read_again(session, request, context),
-            ended=self._wait_ended,
-        )
-        return self._wait_began(waiting, request)
-
-    def _read_again(self, session: Session, request: FetchRequest, context: _Context) -> FetchResponse:
-        if session.quota is not None:
-            session.quota.resume()
-        return self._answer(session, request, context, self._read(session, request, context))
-
-    def _wait_began(
-        self, waiting: DelayedFetch | SessionFetchWait, request: FetchRequest
-    ) -> Deferred[FetchResponse | Exception]:
+    def wait(
+        self, request: FetchRequest, context: Context, attempt: FetchAttempt, missing_bytes: int, read: Read
+    ) -> Late:
+        """Wait for `missing_bytes` to be appended, from now on, to the partitions that were read; answer by `read`."""
+        waiting: DelayedFetch | SessionFetchWait
+        if isinstance(context, IncrementalFetch):
+            context.watch_pending()
+            waiting = SessionFetchWait(
+                context.session,
+                missing_bytes=missing_bytes,
+                max_wait_seconds=request.max_wait_ms / 1000,
+                loop=self._loop,
+                read=read,
+                ended=self._wait_ended,
+            )
+        else:
+            waiting = DelayedFetch(
+                attempt.partitions,
+                missing_bytes=missing_bytes,
+                committed_only=attempt.committed_only,
+                is_standby=request.replica_id == STANDBY_REPLICA_ID,
+                max_wait_seconds=request.max_wait_ms / 1000,
+                loop=self._loop,
+                read=read,
+                ended=self._wait_ended,
+            )
         self._waiting.add(waiting)
         if request.replica_id == STANDBY_REPLICA_ID:
             self._partitions.replication.polls.add(waiting)
         self._probes.fetches_waiting += 1
         return waiting.response
 
+    def _read_again(self, session: Session, request: FetchRequest, context: Context) -> FetchResponse:
+        if session.quota is not None:
+            session.quota.resume()
+        return self._answer(session, request, context, self._read(session, request, context))
+
     def _wait_ended(self, waiting: DelayedFetch | SessionFetchWait) -> None:
         self._waiting.discard(waiting)
         self._partitions.replication.polls.discard(waiting)
         self._probes.fetches_waiting -= 1
 
-    def _read(self, session: Session, request: FetchRequest, context: _Context) -> FetchAttempt:
+    def _read(self, session: Session, request: FetchRequest, context: Context) -> FetchAttempt:
+        attempt = self.attempt(session, request)
+        _at_once(self.reading(session, request, context, attempt))
+        return attempt
+
+    def attempt(self, session: Session, request: FetchRequest) -> FetchAttempt:
+        """Return the empty result of a request, with the bytes that it may read."""
         committed_only = request.isolation == READ_COMMITTED
         max_bytes = min(request.max_bytes, self.fetch_max_bytes)
         if session.quota is not None and request.replica_id < 0:
             max_bytes = min(max_bytes, session.quota.fetch_budget())
-        attempt = FetchAttempt(max_bytes, committed_only=committed_only)
+        return FetchAttempt(max_bytes, committed_only=committed_only)
+
+    def reading(
+        self, session: Session, request: FetchRequest, context: Context, attempt: FetchAttempt
+    ) -> Generator[None, None, None]:
+        """Read the partitions of a request, one in each step. None if the session has received its next request."""
+        if isinstance(context, IncrementalFetch) and not context.is_current:
+            return  # it is refused
         access = session.access
         may_read_all = request.replica_id >= 0 and is_cluster_allowed(session, Operation.CLUSTER_ACTION, ApiKey.FETCH)
         # Of a standby that compares batches the offsets say nothing: what it has there may differ.
@@ -235,10 +267,11 @@ class FetchHandler:
                 except BrokerError as error:
                     attempt.failed = True
                     results.append(self._refusal(name, entry, error))
+                yield
             attempt.topics.append(FetchTopicResult(name or "", results, topic.topic_id))
         if attempt.failed:
+            yield
             attempt.topics = unread_last(attempt.topics)
-        return attempt
 
     def _read_one(
         self,
@@ -313,9 +346,15 @@ class FetchHandler:
         )
 
     def _answer(
-        self, session: Session, request: FetchRequest, context: _Context, attempt: FetchAttempt
+        self, session: Session, request: FetchRequest, context: Context, attempt: FetchAttempt
     ) -> FetchResponse:
-        attempt.convert_old_formats()  # left only after a wait, and then there is next to nothing to convert
+        return _at_once(self.answering(session, request, context, attempt))
+
+    def answering(
+        self, session: Session, request: FetchRequest, context: Context, attempt: FetchAttempt
+    ) -> Generator[None, None, FetchResponse]:
+        """Build the response, and keep in the session what it says of each partition, one in each step."""
+        attempt.convert_old_formats()  # left only after a small request's wait, and then there is next to nothing
         session_id = NO_SESSION_ID
         if isinstance(context, IncrementalFetch):
             session_id = context.session.session_id
@@ -329,12 +368,34 @@ class FetchHandler:
         for partition, _, result in attempt.taken:
             partition.probe.bytes_out += 0 if result.records is None else result.records.size
         if context is not None:
-            session_id = context.sent(attempt.topics)
+            session_id = yield from context.sending(attempt.topics)
         return FetchResponse(attempt.topics, attempt.committed_only, session_id)
 
     def _refused(self, refusal: FetchResponse) -> FetchResponse:
         self._probe.count_error(refusal.error.name.lower())
         return refusal
+
+
+def _at_once(steps: Generator[None, None, T]) -> T:
+    """Run all steps in this turn; return the generator's result."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+
+def _is_wide(request: FetchRequest, context: Context) -> bool:
+    """Return whether the request reads so many partitions that other clients have their turns meanwhile.
+
+    A standby's polls are known to the replication without a gap, so they are served in one turn.
+    """
+    if request.replica_id in STANDBY_REPLICA_IDS:
+        return False
+    if isinstance(context, IncrementalFetch):
+        return len(context.session.pending) > WIDE_PARTITIONS
+    return sum([len(topic.partitions) for topic in request.topics]) > WIDE_PARTITIONS
 
 
 def _aborted(log: ReadableLog, offset: int, records: FileSlice | OldFormatSlice) -> list[AbortedTransaction]:

@@ -26,7 +26,7 @@ from barnabas.protocol.messages.data.fetch import NEW_SESSION, NO_SESSION, Fetch
 from barnabas.protocol.topic_name import MAX_TOPIC_NAME_LENGTH
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
 
     from barnabas.broker.handlers.data.fetch_session import Reader
     from barnabas.broker.handlers.data.fetch_session_cache import FetchSessionCache
@@ -100,32 +100,48 @@ class FetchContexts:
         """Return the context of the request after which the session had `epoch`."""
         return IncrementalFetch(session, epoch, self._partitions, self._topic_name)
 
-    def create(self, request: FetchRequest, reader: Reader, topics: list[FetchTopicResult]) -> int:
-        """Create the session of a full request from its response; return its id, or 0 if the cache has no room."""
+    def creating(
+        self, request: FetchRequest, reader: Reader, topics: list[FetchTopicResult]
+    ) -> Generator[None, None, int]:
+        """Create the session of a full request from its response; return its id, or 0 if the cache has no room.
+
+        A step for each partition. Between them the partitions may change, and the cache may fill.
+        """
         cache = self.cache
         is_follower = request.replica_id >= 0
-        if _has_long_name(request):
+        size = sum([len(topic.partitions) for topic in topics])
+        if _has_long_name(request) or not cache.make_room(size, is_privileged=is_follower):
             return NO_SESSION_ID
-        if not cache.make_room(sum([len(topic.partitions) for topic in topics]), is_privileged=is_follower):
-            return NO_SESSION_ID
+        cache.reserve(size)
         session = FetchSession(
-            cache.new_session_id(),
+            NO_SESSION_ID,
             reader,
             uses_topic_ids=request.uses_topic_ids,
             is_privileged=is_follower,
             now=self._monotonic(),
         )
-        fetches: dict[PartitionKey, FetchPartition] = {
-            (topic.topic_id or topic.name, each.partition): each
-            for topic in request.topics
-            for each in topic.partitions
-        }
-        for topic in topics:
-            for result in topic.partitions:
-                fetch = fetches[topic.topic_id or topic.name, result.partition]
-                entry = session.add(topic.name, topic.topic_id, fetch)
-                entry.sent(result)
-                session.settle(entry, self._partitions.get(topic.name, result.partition))
+        fetches: dict[PartitionKey, FetchPartition] = {}
+        try:
+            for asked in request.topics:
+                for each in asked.partitions:
+                    fetches[asked.topic_id or asked.name, each.partition] = each
+                    yield
+            for topic in topics:
+                for result in topic.partitions:
+                    fetch = fetches[topic.topic_id or topic.name, result.partition]
+                    entry = session.add(topic.name, topic.topic_id, fetch)
+                    entry.sent(result)
+                    session.settle(entry, self._partitions.get(topic.name, result.partition))
+                    yield
+        except BaseException:
+            session.close()  # or it would watch the partitions
+            raise
+        finally:
+            cache.reserve(-size)
+        if not cache.make_room(size, is_privileged=is_follower):
+            session.close()
+            return NO_SESSION_ID
+        session.session_id = cache.new_session_id()
         cache.add(session)
         return session.session_id
 
@@ -140,9 +156,9 @@ class FullFetch:
         self._request = request
         self._reader = reader
 
-    def sent(self, topics: list[FetchTopicResult]) -> int:
+    def sending(self, topics: list[FetchTopicResult]) -> Generator[None, None, int]:
         """Create the session from the response's results; return its id."""
-        return self._contexts.create(self._request, self._reader, topics)
+        return self._contexts.creating(self._request, self._reader, topics)
 
 
 class IncrementalFetch:
@@ -193,21 +209,32 @@ class IncrementalFetch:
 
         return matching(results, is_changed)
 
-    def sent(self, topics: list[FetchTopicResult]) -> int:
-        """Keep what the response `topics` says, and settle the partitions that were read. Returns the session's id."""
+    def sending(self, topics: list[FetchTopicResult]) -> Generator[None, None, int]:
+        """Keep what the response `topics` says, and settle the partitions that were read. Returns the session's id.
+
+        A step for each partition. It ends when the session's next request comes, whose client has not waited for the
+        response: that request's wait must not be disturbed.
+        """
         session = self.session
         partitions = session.partitions
         for topic in topics:
             for result in topic.partitions:
-                entry = partitions[topic.topic_id or topic.name, result.partition]
-                entry.sent(result)
-                if result.records is not None:
-                    session.move_to_end(entry)
+                entry = partitions.get((topic.topic_id or topic.name, result.partition))
+                if entry is not None:
+                    entry.sent(result)
+                    if result.records is not None:
+                        session.move_to_end(entry)
+                yield
+                if not self.is_current:
+                    return session.session_id
         for topic in self._results:
             for result in topic.partitions:
                 settled = partitions.get((topic.topic_id or topic.name, result.partition))
                 if settled is not None:
                     session.settle(settled, self._partitions.get(settled.topic, result.partition))
+                yield
+                if not self.is_current:
+                    return session.session_id
         return session.session_id
 
 

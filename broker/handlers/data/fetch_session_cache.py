@@ -48,6 +48,7 @@ class FetchSessionCache:
         self._monotonic = monotonic
         self._probe = probe
         self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
+        self._reserved = 0
         self._evictable: list[_Value] = []
         """Sessions that any larger session may replace, sorted."""
         self._evictable_by_followers: list[_Value] = []
@@ -59,10 +60,15 @@ class FetchSessionCache:
 
     def make_room(self, size: int, *, is_privileged: bool) -> bool:
         """Evict sessions until a new one of `size` partitions fits; return whether it does."""
-        while len(self._sessions) >= self._max_sessions or self._probe.partitions + size > MAX_PARTITIONS:
+        size_limit = MAX_PARTITIONS - self._reserved
+        while len(self._sessions) >= self._max_sessions or self._probe.partitions + size > size_limit:
             if not self._evict((is_privileged, size, 0)):
                 return False
         return True
+
+    def reserve(self, size: int) -> None:
+        """Keep room for `size` partitions of a session that is being created; negative: no longer."""
+        self._reserved += size
 
     def new_session_id(self) -> int:
         """Return an unused positive id."""
@@ -109,7 +115,9 @@ class FetchSessionCache:
         """Return whether a session that an update has extended is within the limits of partitions."""
         size = len(session.partitions)
         more = size - session.cached_size
-        return size <= MAX_SESSION_PARTITIONS and (more <= 0 or self._probe.partitions + more <= MAX_PARTITIONS)
+        return size <= MAX_SESSION_PARTITIONS and (
+            more <= 0 or self._probe.partitions + self._reserved + more <= MAX_PARTITIONS
+        )
 
     def _evict(self, value: _Value) -> bool:
         """Remove the session that gives way to one of this value; return whether there was one."""

@@ -11,14 +11,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from barnabas.broker.handlers.data.fetch_session import FetchSession, SessionPartition
-    from barnabas.broker.network.deferred import Deferred
-    from barnabas.protocol.messages.data.fetch import FetchResponse
+    from barnabas.broker.partitions.late_response import Late, Read
 
 
 class SessionFetchWait:
     """Counts the bytes that are appended to the session's partitions, and reads again when they are enough.
 
-    The settled partitions watch their logs already; only the pending ones, which were read just now, are registered, by
+    The settled partitions watch their logs already; only the pending ones, which were read, are registered, by
     `IncrementalFetch.watch_pending`.
     """
 
@@ -31,7 +30,7 @@ class SessionFetchWait:
         missing_bytes: int,
         max_wait_seconds: float,
         loop: asyncio.AbstractEventLoop,
-        read: Callable[[], FetchResponse],
+        read: Read,
         ended: Callable[[SessionFetchWait], None],
     ) -> None:
         """`read` builds the final response; `ended` is called once, when the wait is over or cancelled."""
@@ -43,8 +42,8 @@ class SessionFetchWait:
         session.waiting = self
 
     @property
-    def response(self) -> Deferred[FetchResponse | Exception]:
-        """The response, or the exception that `read` raised."""
+    def response(self) -> Late:
+        """What `read` returns, or the exception that it raised."""
         return self._late.deferred
 
     def finish(self) -> None:
