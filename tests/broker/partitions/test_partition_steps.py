@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+import uvloop
 
 from barnabas.broker.partitions import creation_steps as partition_steps
 from barnabas.broker.partitions.creation_steps import PartitionSteps
@@ -63,6 +64,26 @@ async def test_who_comes_during_a_pause_does_not_wait_for_its_end() -> None:
     assert maker.began == [0, 49]
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
+
+
+def test_a_log_that_takes_less_than_a_millisecond_is_followed_by_a_pause() -> None:
+    """The daemon's event loop counts in milliseconds: a log in memory would take none."""
+    made: list[int] = []
+
+    async def make(number: int) -> None:
+        made.append(number)
+
+    async def run() -> None:
+        steps = PartitionSteps(lambda number: None)
+        steps.want(1)
+        running = asyncio.create_task(steps.run(range(3), make))
+        await asyncio.sleep(0.05)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(run())
+    assert made == [1]
 
 
 async def test_the_first_failure_ends_it() -> None:
