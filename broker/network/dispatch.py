@@ -278,7 +278,7 @@ class Dispatcher:
         return pending.respond(frame)
 
     async def _on_codec_thread(self, pending: PendingRequest, function: Callable[..., T], *args: Any) -> T:
-        from barnabas.broker.network.timed_work import run_on_thread  # here: as in `_run_in_task`
+        from barnabas.broker.network.timed_work import run_on_thread  # here: as in `_run`
 
         return await run_on_thread(self._codec_threads, pending.quota, function, *args)
 

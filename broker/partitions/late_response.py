@@ -48,7 +48,7 @@ class LateResponse:
         response: FetchResponse | Coroutine[Any, Any, FetchResponse] | Exception
         try:
             response = read()
-        except Exception as error:  # noqa: BLE001 - see `deferred`
+        except Exception as error:  # noqa: BLE001 - see `Late`
             response = error
         self.deferred.resolve(response)
 

@@ -82,7 +82,7 @@ Context = FullFetch | IncrementalFetch | None
 """The request's fetch session; None for a request without one."""
 
 WIDE_PARTITIONS: Final = 1_000
-"""A request that reads more partitions, and is not a standby's, is served in several turns; so many take 3 to 8 ms."""
+"""A request that reads more partitions, and is not a standby's, is served in several turns. 1,000 take 3 to 8 ms."""
 
 
 class FetchHandler:
@@ -125,7 +125,7 @@ class FetchHandler:
 
         A coroutine if old formats must be converted, or the partitions are many.
         """
-        context: FullFetch | IncrementalFetch | None = None
+        context: Context = None
         if request.session_epoch != NO_SESSION or request.session_id != NO_SESSION_ID:
             begun = self._contexts.begin(session, request)
             if isinstance(begun, FetchResponse):
@@ -142,14 +142,14 @@ class FetchHandler:
             return self._converted(session, request, context, attempt)
         if self.is_complete(request, context, attempt):
             return self._answer(session, request, context, attempt)
-        missing_bytes = min(request.min_bytes, attempt.max_bytes) - attempt.size
+        missing_bytes = attempt.missing_bytes(request.min_bytes)
         return self.wait(request, context, attempt, missing_bytes, lambda: self._read_again(session, request, context))
 
     def is_complete(self, request: FetchRequest, context: Context, attempt: FetchAttempt) -> bool:
         """Return whether the request is answered without waiting."""
         return (
             attempt.failed
-            or attempt.size >= min(request.min_bytes, attempt.max_bytes)
+            or attempt.missing_bytes(request.min_bytes) <= 0
             or request.max_wait_ms == 0
             or self._draining
             or attempt.diverged
@@ -245,7 +245,10 @@ class FetchHandler:
     def reading(
         self, session: Session, request: FetchRequest, context: Context, attempt: FetchAttempt
     ) -> Generator[None, None, None]:
-        """Read the partitions of a request, one in each step. None if the session has received its next request."""
+        """Read the partitions of a request, one in each step.
+
+        Reads nothing if the session has received its next request.
+        """
         if isinstance(context, IncrementalFetch) and not context.is_current:
             return  # it is refused
         access = session.access

@@ -62,6 +62,10 @@ class FetchAttempt:
 
             self.old_format.append(OldFormatPart(result, partition.log, offset, records))
 
+    def missing_bytes(self, min_bytes: int) -> int:
+        """Return how many bytes of records the request waits for; not positive if it has enough."""
+        return min(min_bytes, self.max_bytes) - self.size
+
     def convert_old_formats(self) -> None:
         """Convert parts in old message formats, within the limit of the request."""
         if self.old_format:

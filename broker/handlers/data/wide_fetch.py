@@ -53,7 +53,7 @@ class WideFetch:
         request.forgotten = ()  # as for a small request
         if not attempt.old_format and not self._handler.is_complete(request, self._context, attempt):
             appended = appended_bytes(attempt.partitions, committed_only=attempt.committed_only) - self._bytes_when_read
-            missing_bytes = min(request.min_bytes, attempt.max_bytes) - attempt.size - appended
+            missing_bytes = attempt.missing_bytes(request.min_bytes) - appended
             if missing_bytes > 0 and self._may_wait(attempt):
                 return self._handler.wait(request, self._context, attempt, missing_bytes, self._read_and_answer)
             attempt = await self._read()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -27,6 +27,7 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.data.fetch import FetchPartition, FetchRequest, FetchTopic
 from tests.support.kafka.kafka_wire import fetch_request, request_frame
+from tests.support.no_timers import NoTimers
 from tests.support.storage.bench import TOPIC_ID, TP, LogBench, sized_batch
 from tests.support.storage.kernels import load_kernel
 
@@ -34,27 +35,6 @@ CALLS = 3_000
 SESSION_AT = 36
 """Where the session id is in a frame of version 12 with the client id "wire"; its epoch follows."""
 TOPIC_COUNT_AT = SESSION_AT + 8
-
-
-class NoTimers:
-    """The part of an event loop that a wait uses. No timer fires."""
-
-    def __init__(self) -> None:
-        self.soon: list[Callable[[], None]] = []
-
-    def call_later(self, delay: float, callback: Callable[[], None]) -> NoTimers:
-        return self
-
-    def call_soon(self, callback: Callable[[], None]) -> None:
-        self.soon.append(callback)
-
-    def cancel(self) -> None:
-        pass
-
-    def run_soon(self) -> None:
-        soon, self.soon = self.soon, []
-        for callback in soon:
-            callback()
 
 
 class Denials:

@@ -29,42 +29,18 @@ from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.data.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from barnabas.protocol.topic_partition import TopicPartition
 from tests.support.kafka.kafka_wire import fetch_request, request_frame
+from tests.support.no_timers import NoTimers
 from tests.support.storage.bench import TOPIC_ID, TP, LogBench, sized_batch
 
 PARTITIONS = 5
 MAX_WAIT_MS = 60_000
 
 
-class Timer:
-    """The timer of a wait; it never fires."""
-
-    def cancel(self) -> None:
-        pass
-
-
-class Loop:
-    """What a wait needs of the event loop."""
-
-    def __init__(self) -> None:
-        self.soon: list[Callable[[], None]] = []
-
-    def call_later(self, delay: float, callback: Callable[[], None]) -> Timer:
-        return Timer()
-
-    def call_soon(self, callback: Callable[[], None]) -> None:
-        self.soon.append(callback)
-
-    def run_soon(self) -> None:
-        soon, self.soon = self.soon, []
-        for callback in soon:
-            callback()
-
-
 class Served:
     """Five partitions, the client that fetches them, and a handler."""
 
     def __init__(self, directory: Path, loop: Any = None, sessions: int = 10) -> None:
-        self.loop = cast("Any", Loop() if loop is None else loop)
+        self.loop = cast("Any", NoTimers() if loop is None else loop)
         self.probes = BrokerProbes()
         self.registry = PartitionRegistry()
         self.logs = [LogBench(directory / str(number)).open() for number in range(PARTITIONS)]
@@ -81,7 +57,7 @@ class Served:
     def append(self, *numbers: int) -> None:
         for number in numbers:
             self.partitions[number].append(sized_batch(100))
-        if isinstance(self.loop, Loop):
+        if isinstance(self.loop, NoTimers):
             self.loop.run_soon()
 
     def request(self, offsets: dict[int, int], *, min_bytes: int = 1, **session: Any) -> FetchRequest:

@@ -41,8 +41,8 @@ TOLERANCE = 0.1
 """By how much the rate may exceed the quota."""
 
 BUSY = 0.5
-"""Share of the quota that a client reaches at least, on however busy a machine. One that is throttled for too long,
-such as twice, stays below it."""
+"""Share of the quota that a client reaches on a busy machine. A client that is throttled for twice as long as it should
+be does not reach it."""
 
 
 @dataclass(frozen=True)

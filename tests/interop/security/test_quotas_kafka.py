@@ -46,9 +46,9 @@ MEASURED_S = 10
 RATE_TOLERANCE = 0.2
 """By how much a rate may exceed its quota."""
 BUSY = 0.5
-"""Share of the quota that a client reaches at least, on however busy a machine."""
+"""Share of the quota that a client reaches on a busy machine."""
 THROTTLE_FACTOR = 2
-"""How many times the sum of throttle times of one client may be that of the other, whose process may be slower."""
+"""The largest ratio of the two sums of throttle times during a run: the process of one client may be slower."""
 LATE = timedelta(seconds=0.7)
 """The largest difference of throttle times after the same requests: what a busy machine adds between two of them."""
 WINDOWS = 2

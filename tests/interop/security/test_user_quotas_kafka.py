@@ -57,7 +57,7 @@ APPLIES = {
 JAVA_RATE = 200_000
 RECORD_BYTES = 10_000
 RATE_FACTOR = 2
-"""How many times the rate at one broker may be that at the other: both producers and brokers run at the same time."""
+"""The largest ratio of the two rates: both producers and both brokers run at the same time."""
 
 
 class UserClient(Client, SaslWire):
