@@ -4,6 +4,7 @@
 #
 #   make serve               a broker on 127.0.0.1:9092, data in ./barnabas-data   (ARGS="--set k=v" goes to `barnabas serve`)
 #   make test                the tests that need only this repository              (ARGS="-k name" goes to pytest)
+#   make test-spark          the tests of the pipeline, on Spark (needs Java 17)
 #   make check               lint, format, types, import table, dependencies, dead code, generated pages
 #   make coverage            the same tests with branch coverage, Python twins included: build/coverage/html
 #   make sanitize            the tests of records and appends on kernels built with ASan and UBSan
@@ -11,7 +12,8 @@
 #   make wheels              a source distribution, and a manylinux wheel for each of them, tried without a compiler: dist/
 #   make torture             the long form of tests/torture: crash states, faults, hostile peers (ARGS="--seconds 3600")
 #   make soak                mixed load with faults for two hours, and a checker (ARGS="--seconds 600 --seed 7")
-#   make interop             tests with other software: Apache Kafka, clients in other languages, containers
+#   make interop             tests with other software: Apache Kafka, clients in other languages, containers (FLAKY=folder:
+#                            a failed test is tried again, alone, and the output of its failure kept there)
 #   make demo, make bench    real data end to end; benchmarks beside the machine's limits
 #   make pipeline-demo       the same data through the jobs of `barnabas pipeline` (needs Java 17)
 #   make bench-kafka         Barnabas beside Apache Kafka: librdkafka, recovery, transactions, latency end to end, logins
@@ -33,8 +35,8 @@ KERNELS := $(shell find protocol broker -name "*.pyx" -o -name "*.pxd" -o -name 
 ARGS ?=
 # One worker per core, at most four. Tests of one file stay together, because they share a broker.
 WORKERS := --numprocesses=auto --maxprocesses=4 --dist=loadfile
-# Interop and ecosystem tests are marked by their folders, which need not be read for the others.
-ALONE := -m "not interop and not ecosystem" --ignore=tests/interop --ignore=tests/ecosystem
+# Interop, ecosystem and Spark tests are in folders that need not be read for the others.
+ALONE := -m "not interop and not ecosystem" --ignore=tests/interop --ignore=tests/ecosystem --ignore=tests/pipeline
 # Other people's programs spend much of their time waiting: one worker more. The longest files come first.
 INTEROP_WORKERS := --numprocesses=$(shell cores=$$(nproc 2>/dev/null || echo 2); echo $$((cores < 3 ? cores + 1 : 4))) \
 	--dist=loadfile --no-loadscope-reorder
@@ -43,7 +45,7 @@ LOCK ?=
 INTEROP := $(if $(and $(shell command -v java),$(shell command -v mvn)),require,allow-skips)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve test torture soak check interop compatibility ecosystem demo pipeline-demo bench bench-kafka coverage sanitize \
+.PHONY: help setup serve test test-spark torture soak check interop compatibility ecosystem demo pipeline-demo bench bench-kafka coverage sanitize \
 	test-pythons wheels docs screenshots lock clean
 
 help:
@@ -78,6 +80,10 @@ serve: $(BYTECODE)
 test: $(BYTECODE)
 	tools/in-memory $(BIN)/python -m pytest $(ALONE) $(WORKERS) $(ARGS)
 
+# Without workers, because each would start a JVM of its own and compile Spark's code again.
+test-spark: $(BYTECODE)
+	tools/in-memory $(BIN)/python -m pytest tests/pipeline $(ARGS)
+
 # The test of the campaign itself comes first: it finds faults that are put into the code.
 torture: $(BYTECODE)
 	BARNABAS_TORTURE=long $(BIN)/python -m pytest --timeout=600 tests/torture \
@@ -88,11 +94,12 @@ torture: $(BYTECODE)
 soak: $(BYTECODE)
 	$(BIN)/python -m tests.torture.soak $(ARGS)
 
-# The second run disables the compiled kernels, so that their Python twins are covered, too. Not a gate: timing-sensitive
+# The last run disables the compiled kernels, so that their Python twins are covered, too. Not a gate: timing-sensitive
 # tests may fail under a tracer, and the report is written anyway.
 coverage: $(BYTECODE)
 	rm -rf build/coverage && mkdir -p build/coverage
 	-tools/in-memory $(BIN)/coverage run -m pytest $(ALONE) --timeout=600 $(WORKERS) $(ARGS)
+	-tools/in-memory $(BIN)/coverage run -m pytest --timeout=600 tests/pipeline
 	-BARNABAS_KERNEL=python $(BIN)/coverage run -m pytest --timeout=600 $(WORKERS) tests/protocol tests/storage
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage html --quiet
@@ -108,7 +115,7 @@ wheels:
 	tools/wheels
 
 interop: $(BYTECODE)
-	BARNABAS_INTEROP=$(INTEROP) $(BIN)/python -m pytest -m interop $(INTEROP_WORKERS) \
+	BARNABAS_INTEROP=$(INTEROP) $(BIN)/python -m $(if $(FLAKY),tools.second_try $(FLAKY),pytest) -m interop $(INTEROP_WORKERS) \
 		$(ARGS) $(if $(findstring tests/,$(ARGS)),,tests/interop)
 
 check: $(INSTALLED)

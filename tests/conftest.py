@@ -6,7 +6,6 @@ import gc
 import os
 import signal
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -55,13 +54,3 @@ if os.environ.get("PYTEST_XDIST_WORKER") == os.environ.get("ASYNCIO_DEBUG_WORKER
 
 # Several test modules use its assertions, and any of them may be collected first.
 pytest.register_assert_rewrite("tests.interop.clients.features")
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Replace the scheduler of `--dist=loadfile`. Without xdist the hook does not exist."""
-    if config.getoption("dist") != "loadfile":
-        return None
-    from tests.support.xdist_scheduling import FilesAndOnePipeline
-
-    return FilesAndOnePipeline(config, log)
