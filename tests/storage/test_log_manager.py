@@ -112,9 +112,11 @@ def _offsets(log: PartitionLog | None) -> list[int]:
 def _open_with(monkeypatch: pytest.MonkeyPatch, before: Callable[[LoadProgress], object]) -> None:
     """Call `before` on the loading thread before a log is opened."""
 
-    def open_later(request: LoadRequest, services: StorageServices, progress: LoadProgress) -> PartitionLog:
+    def open_later(
+        request: LoadRequest, services: StorageServices, progress: LoadProgress, *, topic_id: bytes | None
+    ) -> PartitionLog:
         before(progress)
-        return open_log(request, services, progress)
+        return open_log(request, services, progress, topic_id=topic_id)
 
     monkeypatch.setattr(directory_loading, "open_log", open_later)
 
@@ -363,6 +365,28 @@ def test_strays_are_renamed_kept_and_not_served(tmp_path: Path) -> None:
     assert manager.get(_tp(0, "ghosts")) is None
     manager.shutdown()
     assert len(node.start().logs()) == 1
+
+
+def test_nothing_is_written_into_a_directory_that_is_no_log_of_this_broker(tmp_path: Path) -> None:
+    node = _Node(tmp_path)
+    manager = node.start()
+    _make(manager, 0, 3)
+    node.crash(manager)  # so that a log would be recovered
+    log_dir, elsewhere = node.paths[0], tmp_path / "another disk"
+    torn = (log_dir / "orders-0" / f"{0:020d}.log").read_bytes() + b"behind the last batch"
+    for path in (log_dir / "backup-2024", elsewhere):
+        path.mkdir()
+        (path / f"{0:020d}.log").write_bytes(torn)
+        (path / "notes.txt").write_text("mine")
+    (log_dir / "orders-7").symlink_to(elsewhere)
+    manager = node.manager()
+    manager.open_directories()
+    assert manager.load_logs(node.config_of, lambda found: found.topic_partition != _tp()) == 1
+    strays = sorted(path for path in log_dir.iterdir() if path.name.endswith("-stray"))
+    assert [path.name.split(".")[0] for path in strays] == ["backup-2024", "orders-7"]
+    for path in (*strays, elsewhere):
+        assert sorted(os.listdir(path)) == [f"{0:020d}.log", "notes.txt"]
+        assert (path / f"{0:020d}.log").read_bytes() == torn
 
 
 def test_a_directory_whose_log_cannot_be_read_goes_offline_alone(tmp_path: Path) -> None:

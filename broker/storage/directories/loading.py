@@ -1,8 +1,9 @@
 """Loading of all logs, in parallel: num.recovery.threads.per.data.dir threads for each data directory.
 
 A partition with two directories, and a directory that belongs to no partition, stop the start before anything is
-changed. Then the clean-shutdown markers are removed, and only then is a log touched. A disk error takes that directory
-offline; the others are loaded. Source: Kafka LogManager.loadLogs.
+changed. Then the clean-shutdown markers are removed, and only then is a log touched. A directory that is no partition's
+of the metadata is renamed without being opened: Kafka recovers it first. A disk error takes that directory offline; the
+others are loaded. Source: Kafka LogManager.loadLogs.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from barnabas.broker.storage.directories.data_directory import DataDirectory
+from barnabas.broker.storage.files.durable_files import sync_directory
 from barnabas.broker.storage.files.errors import StartupStorageError, StorageError
 from barnabas.broker.storage.files.partition_directory import DirectoryKind, ParsedDirectoryName, stray_directory_name
+from barnabas.broker.storage.files.partition_metadata_file import read_partition_metadata
 from barnabas.broker.storage.log.future_log import FutureLog
 from barnabas.broker.storage.log.loading.loader import LoadProgress, LoadRequest
 from barnabas.broker.storage.log.opening import open_log
@@ -208,25 +211,24 @@ class DirectoryLoader:
         def load() -> None:
             if self._services.failures.is_offline(directory.path):
                 return
-            with self._lock:
-                self._in_progress[path] = progress
-            try:
-                log = open_log(request, self._services, progress)
-            except DecodeError as error:
-                raise DecodeError(f"{path}: {error}") from error
-            finally:
-                with self._lock:
-                    del self._in_progress[path]
-            found = FoundPartition(topic_partition, log.topic_id, path)
-            if self._is_stray is not None and self._is_stray(found):
-                log.rename_directory(stray_directory_name(topic_partition))
-                log.close()
-                logger.warning("directory is stray, kept as %s", log.directory)
+            # Asked before the log is opened, because opening cuts and writes: it may be anybody's directory or link.
+            topic_id = read_partition_metadata(path)
+            if self._is_stray is not None and self._is_stray(FoundPartition(topic_partition, topic_id, path)):
+                _keep_as_stray(path, topic_partition)
                 with self._lock:
                     if not is_future:
                         self._progress.pop(topic_partition, None)
                     directory.logs_total -= 1
                 return
+            with self._lock:
+                self._in_progress[path] = progress
+            try:
+                log = open_log(request, self._services, progress, topic_id=topic_id)
+            except DecodeError as error:
+                raise DecodeError(f"{path}: {error}") from error
+            finally:
+                with self._lock:
+                    del self._in_progress[path]
             with self._lock:
                 if is_future:
                     self._found.futures.append(FutureLog(log))
@@ -238,3 +240,11 @@ class DirectoryLoader:
 
     def _fail(self, directory: DataDirectory, error: Exception) -> None:
         self._services.failures.report(directory.path, f"cannot load log directory {directory.path}", error)
+
+
+def _keep_as_stray(path: Path, topic_partition: TopicPartition) -> None:
+    """Rename a directory, or a link to one, without a look at what is in it. Raises OSError."""
+    kept = path.with_name(stray_directory_name(topic_partition))
+    path.rename(kept)
+    sync_directory(path.parent)
+    logger.warning("directory is stray, kept as %s", kept)

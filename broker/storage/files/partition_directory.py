@@ -5,7 +5,8 @@
     <topic>-<partition>.<32 hex>-future    the copy that a move to another log directory fills
 
 File names are limited to 255 bytes, so -delete and -stray names may contain only the beginning of the topic.
-Source: Kafka LocalLog.
+Source: Kafka LocalLog. Kafka reads anything in the place of the 32 digits that both write: a foreign directory
+`photos-2024.old-delete` would be removed.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class ParsedDirectoryName(NamedTuple):
     kind: DirectoryKind
 
 
-_NAME = re.compile(r"(?P<topic>\S+)-(?P<partition>\d{1,10})(?:\.[^\s.]+(?P<kind>-delete|-stray|-future))?")
+_NAME = re.compile(r"(?P<topic>\S+)-(?P<partition>\d{1,10})(?:\.[0-9a-f]{32}(?P<kind>-delete|-stray|-future))?")
 
 
 def parse_directory_name(name: str) -> ParsedDirectoryName | None:

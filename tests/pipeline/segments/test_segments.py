@@ -109,7 +109,7 @@ def test_an_unreadable_checkpoint_is_as_none(bench: LogBench, content: str) -> N
 
 def test_directories_and_files_on_their_way_are_no_log(bench: LogBench) -> None:
     log_dir = bench.directory.parent
-    for name in ("gone-0.0123-delete", "moved-0.0123-future", "odd-0.0123-stray"):
+    for name in (f"{of}.{'0a' * 16}{end}" for of, end in [("a-0", "-delete"), ("b-0", "-future"), ("c-0", "-stray")]):
         (log_dir / name).mkdir()
         (log_dir / name / log_files(bench)[0].name).write_bytes(log_files(bench)[0].read_bytes())
     (bench.directory / "00000000000000000999.log.deleted").write_bytes(log_files(bench)[0].read_bytes())

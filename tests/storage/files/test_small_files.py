@@ -229,9 +229,9 @@ def test_segment_file_names(name: str, parsed: ParsedFileName | None) -> None:
         ("orders-0", "orders", 0, DirectoryKind.CURRENT),
         ("a-b-12", "a-b", 12, DirectoryKind.CURRENT),
         ("with.dots-3", "with.dots", 3, DirectoryKind.CURRENT),
-        ("t-1.0123456789abcdef-delete", "t", 1, DirectoryKind.DELETE),
-        ("with.dots-1.0123456789abcdef-stray", "with.dots", 1, DirectoryKind.STRAY),
-        ("t-1.0123456789abcdef-future", "t", 1, DirectoryKind.FUTURE),
+        (f"t-1.{'0a' * 16}-delete", "t", 1, DirectoryKind.DELETE),
+        (f"with.dots-1.{'0a' * 16}-stray", "with.dots", 1, DirectoryKind.STRAY),
+        (f"t-1.{'0a' * 16}-future", "t", 1, DirectoryKind.FUTURE),
     ],
 )
 def test_partition_directory_names(name: str, topic: str, partition: int, kind: DirectoryKind) -> None:
@@ -239,7 +239,11 @@ def test_partition_directory_names(name: str, topic: str, partition: int, kind: 
 
 
 @pytest.mark.parametrize(
-    "name", ["orders", "-0", "orders-", "orders-x", "t-delete", "t-99999999999", "a b-0", "t-1.x-delet"]
+    "name",
+    [
+        *("orders", "-0", "orders-", "orders-x", "t-delete", "t-99999999999", "a b-0", "t-1.x-delet"),
+        *("photos-2024.old-delete", f"t-1.{'0a' * 15}-delete", f"t-1.{'0A' * 16}-delete", f"t-1.x{'0a' * 16}-stray"),
+    ],
 )
 def test_other_directory_names_are_not_partitions(name: str) -> None:
     assert parse_directory_name(name) is None
