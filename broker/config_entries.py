@@ -18,6 +18,7 @@ from barnabas.config.group_configs import GROUP_CONFIGS, describe_group, group_s
 from barnabas.config.property import BadValueError, parse_as, show
 from barnabas.config.synonyms import Synonym, broker_synonyms, topic_synonyms
 from barnabas.config.unserved_configs import UnservedConfig, describe_unserved_broker, describe_unserved_topic
+from barnabas.config.value import trim
 from barnabas.protocol.messages.cluster.configs import ConfigEntry, ConfigSynonym
 
 UNKNOWN_TYPE: Final = "unknown"
@@ -110,7 +111,7 @@ def client_metrics_entries(
         text = overrides.get(known.name)
         value = ConfigValue(known.default, known.show(known.default), ConfigSource.DEFAULT_CONFIG, "default")
         if text is not None:
-            value = ConfigValue(text, text.strip(), ConfigSource.CLIENT_METRICS_CONFIG, "the subscription's config")
+            value = ConfigValue(text, trim(text), ConfigSource.CLIENT_METRICS_CONFIG, "the subscription's config")
         synonyms = [Synonym(known.name, value)] if with_synonyms and text is not None else []
         entries.append(_entry(known, value, synonyms, read_only=False, with_docs=with_docs))
     return entries

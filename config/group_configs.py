@@ -28,7 +28,7 @@ from barnabas.config.property import BadValueError, Property, PropertyType, Syno
 from barnabas.config.property_values import DEFAULT_ORIGIN
 from barnabas.config.tables.broker_properties import BROKER_PROPERTIES
 from barnabas.config.validators import AtLeast, Between, OneOf
-from barnabas.config.value import ConfigSource, ConfigValue, PropertyValue
+from barnabas.config.value import ConfigSource, ConfigValue, PropertyValue, trim
 
 SESSION_TIMEOUT: Final = "consumer.session.timeout.ms"
 HEARTBEAT_INTERVAL: Final = "consumer.heartbeat.interval.ms"
@@ -158,7 +158,7 @@ def describe_group(config: BrokerConfig, overrides: Mapping[str, str]) -> list[t
     for known in GROUP_CONFIGS.values():
         own = own_value(known.name, overrides)
         if own is not None:
-            value = ConfigValue(own, overrides[known.name].strip(), ConfigSource.GROUP_CONFIG, ORIGIN)
+            value = ConfigValue(own, trim(overrides[known.name]), ConfigSource.GROUP_CONFIG, ORIGIN)
         elif known.synonyms:
             value = config.value(known.synonyms[0].name)
         else:

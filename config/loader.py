@@ -11,7 +11,7 @@ from barnabas.config.errors import ConfigError
 from barnabas.config.properties_file import BadLineError, decode, parse_properties
 from barnabas.config.security.providers import providers_of
 from barnabas.config.security.security_checks import holds_secret, is_readable_by_others
-from barnabas.config.value import Setting
+from barnabas.config.value import Setting, trim
 
 __all__ = ["BrokerConfig", "ConfigError", "load"]
 
@@ -52,7 +52,7 @@ def _from_file(path: Path, notes: list[str]) -> dict[str, Setting]:
             raise ConfigError(f"{path} line {line}: a value without a name")
         setting = Setting(value, f"{path} line {line}")
         earlier = settings.get(key)
-        if earlier is not None and earlier.text.strip() != value.strip():
+        if earlier is not None and trim(earlier.text) != trim(value):
             notes.append(f"{key} in {earlier.origin} has no effect: line {line} sets it again")
         settings[key] = setting
     secrets = [name for name, each in settings.items() if holds_secret(name) and "${" not in each.text]

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from barnabas.config.security.secret import Secret
 from barnabas.config.validators import Validator
-from barnabas.config.value import PropertyValue
+from barnabas.config.value import PropertyValue, trim
 
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
@@ -35,6 +35,9 @@ class PropertyType(Enum):
     PASSWORD = "password"
     CLASS = "class"
 
+
+_AROUND_COMMAS = " \t\n\x0b\f\r"
+"""What `\\s` is in Java."""
 
 _INTEGER_BITS = {PropertyType.SHORT: 16, PropertyType.INT: 32, PropertyType.LONG: 64}
 
@@ -109,11 +112,11 @@ class Property(NamedTuple):
 
 def parse_as(kind: PropertyType, text: str) -> PropertyValue:
     """Parse `text` as type `kind`, without checking a rule. Raises BadValueError."""
-    text = text.strip()
+    text = trim(text)
     if kind in _INTEGER_BITS:
         return _parse_integer(kind, text)
     if kind is PropertyType.LIST:
-        return tuple(entry.strip() for entry in text.split(",")) if text else ()
+        return tuple(entry.strip(_AROUND_COMMAS) for entry in text.split(",")) if text else ()
     if kind is PropertyType.BOOLEAN:
         lowered = text.lower()
         if lowered not in ("true", "false"):

@@ -15,7 +15,7 @@ from barnabas.config.property import BadValueError, Property, show
 from barnabas.config.security.providers import PREFIX
 from barnabas.config.security.secret import Secret
 from barnabas.config.tables.broker_properties import BROKER_PROPERTIES
-from barnabas.config.value import ConfigSource, ConfigValue, PropertyValue, Setting
+from barnabas.config.value import ConfigSource, ConfigValue, PropertyValue, Setting, trim
 
 DEFAULT_ORIGIN = "default"
 
@@ -170,7 +170,7 @@ class PropertyValues:
             return
         value = parse_setting(known, setting, name)
         # A reference instead of its value: the key may be one of a password.
-        text = None if known.is_sensitive else (setting.reference or setting.text.strip())
+        text = None if known.is_sensitive else (setting.reference or trim(setting.text))
         self._values[name] = given = ConfigValue(value, text, source, setting.origin)
         self._layers[name] = (given, *self._layers.get(name, ()))
 

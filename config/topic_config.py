@@ -11,7 +11,7 @@ from barnabas.config.errors import ConfigError
 from barnabas.config.log_config import LogConfig
 from barnabas.config.property import BadValueError, Property
 from barnabas.config.tables.topic_properties import TOPIC_PROPERTIES
-from barnabas.config.value import ConfigSource, ConfigValue
+from barnabas.config.value import ConfigSource, ConfigValue, trim
 
 ORIGIN = "the topic's config"
 
@@ -54,7 +54,7 @@ def describe_topic(broker_config: BrokerConfig, overrides: Mapping[str, str]) ->
             except BadValueError:
                 pass  # complaints() says so; here the broker's value holds, as in LogConfig.with_overrides.
             else:
-                value = ConfigValue(parsed, text.strip(), ConfigSource.DYNAMIC_TOPIC_CONFIG, ORIGIN)
+                value = ConfigValue(parsed, trim(text), ConfigSource.DYNAMIC_TOPIC_CONFIG, ORIGIN)
         described.append((known, value))
     return described
 
@@ -64,7 +64,7 @@ def _ensure_legal(name: str, text: str) -> None:
     if known is None:
         if not names.is_unserved_topic(name):
             raise names.unknown_topic_property(name, ORIGIN)
-        if name == "remote.storage.enable" and text.strip().lower() == "true":
+        if name == "remote.storage.enable" and trim(text).lower() == "true":
             raise ConfigError(f"{name}={text} in {ORIGIN}: Barnabas has no tiered storage")
         from barnabas.config.unserved_configs import problem_of_topic
 

@@ -25,7 +25,7 @@ from barnabas.config.property_values import DEFAULT_ORIGIN, PropertyValues
 from barnabas.config.synonyms import Synonym as Layer
 from barnabas.config.tables.broker_properties import BROKER_PROPERTIES
 from barnabas.config.tables.topic_properties import TOPIC_PROPERTIES
-from barnabas.config.value import ConfigSource, ConfigValue, PropertyValue
+from barnabas.config.value import ConfigSource, ConfigValue, PropertyValue, trim
 
 NO_EFFECT: Final = "Has no effect in Barnabas. In Apache Kafka: "
 """What the documentation of each property begins with."""
@@ -117,11 +117,11 @@ def _of_broker(config: PropertyValues, name: str, known: Property | None) -> Uns
 def _shown(given: ConfigValue, known: Property | None) -> ConfigValue:
     """Return a value that was set with the text that may be shown."""
     is_secret = known is None or known.is_sensitive
-    return given if is_secret else given._replace(text=str(given.value).strip())
+    return given if is_secret else given._replace(text=trim(str(given.value)))
 
 
 def _own(name: str, text: str) -> Layer:
-    return Layer(name, ConfigValue(text, text.strip(), ConfigSource.DYNAMIC_TOPIC_CONFIG, "the topic's config"))
+    return Layer(name, ConfigValue(text, trim(text), ConfigSource.DYNAMIC_TOPIC_CONFIG, "the topic's config"))
 
 
 def _default_of(known: Property) -> ConfigValue:

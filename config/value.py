@@ -6,12 +6,22 @@ Named tuples, because a dataclass costs half a millisecond at import, and a star
 from __future__ import annotations
 
 from enum import Enum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from barnabas.config.security.secret import Secret
 
 # Types of parsed values. None is Kafka's null: unset and without a default.
 PropertyValue = bool | int | float | str | tuple[str, ...] | Secret | None
+
+_BLANKS: Final = "".join(map(chr, range(0x21)))
+
+
+def trim(text: str) -> str:
+    """Return a text as Java's `String.trim()` does: without characters up to U+0020 around it.
+
+    `str.strip()` also drops U+00A0 and its like, which are part of a name or value in Kafka, and keeps U+0000.
+    """
+    return text.strip(_BLANKS)
 
 
 class ConfigSource(Enum):

@@ -86,7 +86,7 @@ class AuditLog:
 
     def _end_second(self, now_ms: int, *, is_next: bool) -> None:
         for principal, count in self._shares.end_second(is_next=is_next):
-            named = {} if principal == OTHERS else {"principal": principal}
+            named = {} if principal == OTHERS else {"principal": _cut(principal)}
             self._sink.write(json.dumps({"time": _time(now_ms), "result": "suppressed", **named, "count": count}))
 
 
@@ -94,12 +94,12 @@ def _entry(now_ms: int, action: Action, decision: Decision, api: ApiKey | None) 
     entry: dict[str, Any] = {
         "time": _time(now_ms),
         "result": "allowed" if decision.allowed else "denied",
-        "principal": action.principal,
+        "principal": _cut(action.principal),
         "host": action.host,
         "api": None if api is None else api.label,
         "operation": action.operation.name,
         "resource": action.resource.name,
-        "name": action.name[:MAX_CHARACTERS],  # a request may contain one of megabytes
+        "name": _cut(action.name),
         "rule": decision.rule.value,
     }
     if decision.acl is not None:
@@ -111,13 +111,18 @@ def acl_fields(acl: Acl) -> dict[str, str]:
     """Return an ACL's fields as texts, for JSON."""
     return {
         "resource": ResourceType(acl.resource_type).name,
-        "name": acl.resource_name,
+        "name": _cut(acl.resource_name),
         "pattern": PatternType(acl.pattern_type).name,
-        "principal": acl.principal,
-        "host": acl.host,
+        "principal": _cut(acl.principal),
+        "host": _cut(acl.host),
         "operation": Operation(acl.operation).name,
         "permission": Permission(acl.permission).name,
     }
+
+
+def _cut(text: str) -> str:
+    """Return the beginning of a text that a client or an administrator chose, which may have megabytes."""
+    return text if len(text) <= MAX_CHARACTERS else f"{text[:MAX_CHARACTERS]}..."
 
 
 def _time(now_ms: int) -> str:

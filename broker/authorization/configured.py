@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from barnabas.broker.startup_error import StartupError
+from barnabas.config.security.security_checks import super_users
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +30,6 @@ def configured_authorizer(config: BrokerConfig, wall_ms: Callable[[], int]) -> A
     from barnabas.broker.authorization.audit import AuditLog
     from barnabas.broker.authorization.authorizer import Authorizer
 
-    super_users = [each.strip() for each in (config.get_str("super.users") or "").split(";") if each.strip()]
     audit = AuditLog(
         _sink(config),
         grants=config.get_bool("audit.log.grants"),
@@ -37,7 +37,9 @@ def configured_authorizer(config: BrokerConfig, wall_ms: Callable[[], int]) -> A
         wall_ms=wall_ms,
     )
     allow_if_no_acl = config.get_bool("allow.everyone.if.no.acl.found")
-    return Authorizer(super_users=super_users, allow_if_no_acl=allow_if_no_acl, audit=audit)
+    return Authorizer(
+        super_users=super_users(config.get_str("super.users")), allow_if_no_acl=allow_if_no_acl, audit=audit
+    )
 
 
 def _sink(config: BrokerConfig) -> AuditSink:

@@ -18,6 +18,7 @@ from barnabas.config.client_metrics_configs import (
     MIN_INTERVAL_MS,
 )
 from barnabas.config.property import BadValueError
+from barnabas.config.value import trim
 from barnabas.protocol.errors import BrokerError, ErrorCode
 
 
@@ -51,7 +52,7 @@ def parse_match(entries: tuple[str, ...]) -> dict[str, str]:
     for entry in entries:
         # As Java's split: trailing empty parts do not count.
         parts = entry.rstrip("=").split("=")
-        name, expression = parts[0].strip(), parts[-1].strip()
+        name, expression = trim(parts[0]), trim(parts[-1])
         try:
             if len(parts) != 2 or name not in MATCH_NAMES:
                 raise BrokerError(ErrorCode.INVALID_CONFIG, "it is not NAME=EXPRESSION")

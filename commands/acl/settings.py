@@ -79,9 +79,10 @@ def _reason(code: int) -> str:
 
 
 def _settings(values: Mapping[str, str | None]) -> AuthorizerSettings:
-    users = (values[SUPER_USERS] or "").split(";")
+    from barnabas.config.security.security_checks import super_users
+
     return AuthorizerSettings(
-        frozenset(each.strip() for each in users if each.strip()),
+        frozenset(super_users(values[SUPER_USERS] or "")),
         values[DEFAULT] == "true",
         bool(values.get(AUTHORIZER)),
     )

@@ -21,6 +21,7 @@ from barnabas.config.errors import ConfigError
 from barnabas.config.listeners import PLAINTEXT, SSL, Listener
 from barnabas.config.loader import load
 from barnabas.config.properties_file import decode, parse_properties
+from barnabas.config.security.security_checks import super_users
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,7 +69,7 @@ def secure_listeners(config_file: Path, internal: Listener, controller: Listener
     if authorizes:
         _ensure_local(internal, controller)
         _ensure_authenticated(config, protocols)
-        users = [each for each in config.get_str("super.users").split(";") if each]
+        users = super_users(config.get_str("super.users"))
         properties["super.users"] = ";".join(dict.fromkeys((*users, _ANONYMOUS)))
         notes.append(
             f"{_ANONYMOUS} is a super user, because Kafka's own requests come from it: every program on this machine "

@@ -26,6 +26,7 @@ from barnabas.config.security.jaas import (
 )
 from barnabas.config.security.listener_view import CLIENT_AUTH, OF_MECHANISM_ONLY, ListenerView
 from barnabas.config.tables.sasl_properties import OAUTH_CALLBACK_HANDLER
+from barnabas.config.value import trim
 
 if TYPE_CHECKING:
     from barnabas.config.broker_config import BrokerConfig
@@ -52,7 +53,7 @@ def ensure_secure(config: BrokerConfig) -> None:
     for name, value in config.unserved.items():
         if name.endswith(_REFUSED) and value.value:
             raise ConfigError(f"{name} in {value.origin}: Java classes are not loaded; remove it")
-    for user in filter(None, (each.strip() for each in config.get_str("super.users").split(";"))):
+    for user in super_users(config.get_str("super.users")):
         kind, colon, name = user.partition(":")
         if not (kind and colon and name):
             raise ConfigError(f"{config.setting('super.users')}: {user} is not of the form User:name")
@@ -65,6 +66,11 @@ def ensure_secure(config: BrokerConfig) -> None:
         if view.security_protocol.startswith("SASL_"):
             for mechanism in _mechanisms(view, listener):
                 _ensure_login(view, listener, mechanism)
+
+
+def super_users(text: str) -> tuple[str, ...]:
+    """Return the principals that a value of super.users names."""
+    return tuple(filter(None, map(trim, text.split(";"))))
 
 
 def warnings(config: BrokerConfig) -> Iterator[str]:

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from barnabas.config.value import trim
+
 # Kafka versions -> names.
 _BROKER = {
     "3.7 to 4.3": """
@@ -183,4 +185,4 @@ def is_security(name: str) -> bool:
 
 def is_harmless(name: str, text: str) -> bool:
     """Return whether the unserved property is set to what Barnabas does anyway."""
-    return _HARMLESS.get(name, "").lower() == text.strip().lower() != ""
+    return _HARMLESS.get(name, "").lower() == trim(text).lower() != ""

@@ -41,6 +41,9 @@ DOUBLE, LIST, BOOLEAN = PropertyType.DOUBLE, PropertyType.LIST, PropertyType.BOO
         (LIST, " a , b,c ", ("a", "b", "c")),
         (LIST, "a,,b", ("a", "", "b")),
         (PropertyType.STRING, "  PLAINTEXT ", "PLAINTEXT"),
+        (PropertyType.STRING, "\x00a\x1f", "a"),
+        (PropertyType.STRING, "\u00a0a\u2003", "\u00a0a\u2003"),
+        (LIST, "a\x0b,\u00a0b", ("a", "\u00a0b")),
     ],
 )
 def test_a_text_becomes_the_value_that_kafka_reads(kind: PropertyType, text: str, value: PropertyValue) -> None:
@@ -70,6 +73,8 @@ def test_a_text_becomes_the_value_that_kafka_reads(kind: PropertyType, text: str
         (DOUBLE, "1_0.5", "not a double"),
         (BOOLEAN, "yes", "not a boolean (true or false)"),
         (BOOLEAN, "1", "not a boolean (true or false)"),
+        (BOOLEAN, "true\u00a0", "not a boolean (true or false)"),
+        (INT, "\u20031", "not an int"),
     ],
 )
 def test_an_illegal_value_is_refused_with_the_reason(kind: PropertyType, text: str, reason: str) -> None:

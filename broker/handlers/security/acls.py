@@ -110,10 +110,11 @@ class DeleteAclsHandler:
 
 def _log(session: Session, change: str, acls: Sequence[Acl]) -> None:
     """Log the change of ACLs; of many, the first ones and their number."""
+    author = printable(str(session.principal))
     for acl in acls[:_LOGGED]:
-        logger.info("ACL %s by %s (%s): %s", change, session, session.principal, printable(str(acl)))
+        logger.info("ACL %s by %s (%s): %s", change, session, author, printable(str(acl)))
     if len(acls) > _LOGGED:
-        logger.info("%d more ACLs %s by %s (%s)", len(acls) - _LOGGED, change, session, session.principal)
+        logger.info("%d more ACLs %s by %s (%s)", len(acls) - _LOGGED, change, session, author)
 
 
 def _require_alter(session: Session, api: ApiKey) -> None:

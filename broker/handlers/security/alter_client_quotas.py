@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from barnabas.broker.handlers.authorization import ensure_cluster_allowed
 from barnabas.broker.metadata.security.hosts import is_resolvable
 from barnabas.broker.metadata.security.quotas import plan_alter_quotas
+from barnabas.broker.printable import printable
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.security.client_quotas import IP, AlterClientQuotasRequest, AlterClientQuotasResponse
@@ -67,7 +68,7 @@ class AlterClientQuotasHandler:
                     "quotas of %s changed by %s (%s): %s",
                     _text(result.entity),
                     session,
-                    session.principal,
+                    printable(str(session.principal)),
                     _changes(changes[frozenset(result.entity)]),
                 )
         return AlterClientQuotasResponse(results)

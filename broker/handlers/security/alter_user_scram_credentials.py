@@ -41,12 +41,13 @@ class AlterUserScramCredentialsHandler:
         """Answer one AlterUserScramCredentials request as the module docstring specifies."""
         ensure_cluster_allowed(session, Operation.ALTER, ApiKey.ALTER_USER_SCRAM_CREDENTIALS)
         results = await self._changes.change(lambda image: plan_alter_scram(image, request))
+        author = printable(str(session.principal))
         deleted = {deletion.name for deletion in request.deletions}
         for result in results:
             if result.error is ErrorCode.NONE:
                 change = "deleted" if result.user in deleted else "set"
                 user = printable(result.user)
-                logger.info("SCRAM credential of user %s %s by %s (%s)", user, change, session, session.principal)
+                logger.info("SCRAM credential of user %s %s by %s (%s)", user, change, session, author)
                 if change == "set" and not result.user.isascii():
                     logger.warning("user %s cannot log in with SCRAM: user names in its messages are ASCII", user)
             else:

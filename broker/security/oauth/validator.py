@@ -2,17 +2,19 @@
 
 Only asymmetric signatures are accepted, and the key decides the algorithm: neither `alg: none` nor a public key used as
 a shared secret can pass. As Kafka's BrokerJwtValidator, `exp`, `iat` and the subject are required, and the user is the
-subject. Reasons for a refusal are for the log and contain nothing of the token.
+subject, without the spaces around it. Reasons for a refusal are for the log and contain nothing of the token.
 """
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import jwt
 
 from barnabas.broker.security.oauth.keys import Jwk, KeySource, KeySourceError
+from barnabas.config.value import trim
 from barnabas.protocol.sasl.oauthbearer import AcceptedToken, RefusedToken
 from barnabas.transport.key_checks import RSA_PUBLIC_BITS_MAX, UnusableKeyError, check_public_key
 
@@ -27,6 +29,9 @@ _PUBLIC_MEMBERS: Final = ("kty", "n", "e", "crv", "x", "y")
 """Members of a JWK that describe a public key (RFC 7518)."""
 
 _ALL_ALGORITHMS: Final = tuple(algorithm for several in _ALGORITHMS.values() for algorithm in several)
+
+_NAME_BYTES_MAX: Final = 32_767 - len("User:")
+"""A string of Kafka's protocol has at most 32,767 bytes."""
 
 _REASONS: Final[tuple[tuple[type[Exception], str], ...]] = (
     (jwt.ExpiredSignatureError, "the token has expired"),
@@ -113,17 +118,33 @@ class TokenValidator:
     def _accept(self, claims: Mapping[str, Any]) -> AcceptedToken:
         if not all(type(claims[name]) in (int, float) for name in ("exp", "iat")):
             raise _RefusedTokenError("the token's times are not numbers")
-        subject = claims[self._subject_claim]
-        if not isinstance(subject, str) or not subject.strip():
-            raise _RefusedTokenError("the token's subject is not a name")
+        user = _user_name(claims[self._subject_claim])
         claim = claims.get(self._scope_claim)
         # As in Kafka, a claim of another type counts as no scopes.
         scopes = [claim] if isinstance(claim, str) else claim if isinstance(claim, list) else []
-        if not all(isinstance(scope, str) and scope.strip() for scope in scopes):
+        if not all(isinstance(scope, str) and trim(scope) for scope in scopes):
             raise _RefusedTokenError("the token's scopes are malformed")
-        if len({scope.strip() for scope in scopes}) != len(scopes):
+        if len({trim(scope) for scope in scopes}) != len(scopes):
             raise _RefusedTokenError("the token has a scope twice")
-        return AcceptedToken(subject.strip(), int(claims["exp"]) * 1000)
+        return AcceptedToken(user, int(claims["exp"]) * 1000)
+
+
+def _user_name(subject: object) -> str:
+    """Return the user that a claim names. Raises _RefusedTokenError.
+
+    Kafka drops all characters up to U+0020 around the name. Here only spaces are dropped: where people choose the
+    claim, other blank or invisible characters around a name would make them look like somebody else, or become them.
+    """
+    if not isinstance(subject, str) or not (name := subject.strip(" ")):
+        raise _RefusedTokenError("the token's subject is not a name")
+    categories = [unicodedata.category(character) for character in name]
+    if "Cs" in categories:
+        raise _RefusedTokenError("the token's subject is not UTF-8")
+    if "Cc" in categories or {categories[0][0], categories[-1][0]} & {"C", "Z"}:
+        raise _RefusedTokenError("the token's subject has control characters, or invisible ones around it")
+    if len(name.encode()) > _NAME_BYTES_MAX:
+        raise _RefusedTokenError(f"the token's subject is longer than {_NAME_BYTES_MAX} bytes")
+    return name
 
 
 def _public_key(key: Jwk, algorithm: str) -> jwt.PyJWK:

@@ -208,7 +208,14 @@ def test_an_audit_log_that_cannot_be_opened_stops_the_start(tmp_path: Path) -> N
         start_daemon(tmp_path, f"authorizer.class.name={STANDARD_AUTHORIZER}", f"audit.log.path={path}")
 
 
-def test_a_long_name_is_cut() -> None:
+def test_long_names_are_cut() -> None:
     lines = Lines()
-    audited(lines).access_for("User:alice", "10.0.0.7").allows(Operation.READ, TOPIC, "\x01" * 32_000)
-    assert lines.entries[0]["name"] == "\x01" * MAX_CHARACTERS
+    user = "User:" + "a" * 30_000
+    audit = audited(lines, max_per_second=2)
+    for _ in range(2):
+        audit.access_for(user, "10.0.0.7").allows(Operation.READ, TOPIC, "\x01" * 32_000)
+    lines.now_ms += 1_000
+    audit.access_for("User:bob", "10.0.0.7").allows(Operation.READ, TOPIC, "x")
+    assert lines.entries[0]["name"] == "\x01" * MAX_CHARACTERS + "..."
+    assert lines.entries[0]["principal"] == lines.entries[1]["principal"] == user[:MAX_CHARACTERS] + "..."
+    assert [each["result"] for each in lines.entries] == ["denied", "suppressed", "denied"]

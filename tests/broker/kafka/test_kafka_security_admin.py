@@ -12,7 +12,7 @@ import pytest
 from barnabas.broker.handlers.security.acls import CreateAclsHandler, DeleteAclsHandler, DescribeAclsHandler
 from barnabas.broker.metadata.image import MetadataImage
 from barnabas.broker.metadata.image_builder import ImageBuilder
-from barnabas.broker.security.principal import ANONYMOUS
+from barnabas.broker.security.principal import ANONYMOUS, user
 from barnabas.config.tables.security_properties import STANDARD_AUTHORIZER
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.security.acls import (
@@ -81,6 +81,14 @@ def test_acls_are_created_described_and_deleted() -> None:
     deleted = asyncio.run(DeleteAclsHandler(changes, probe)(admin, DeleteAclsRequest(filters)))
     assert deleted.results[0].deleted == [ACL]
     assert described(changes, admin, everything) == [other]
+
+
+def test_the_name_of_who_changes_acls_is_one_line_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    admin = session(Operation.ALTER)
+    admin.principal = user("CN=a\nERROR everything is lost")
+    with caplog.at_level("INFO"):
+        asyncio.run(CreateAclsHandler(cast(Any, Changes()), cast(Any, None))(admin, CreateAclsRequest([ACL])))
+    assert [each.message.count("\n") for each in caplog.records] == [0]
 
 
 BAD_FILTER = AclFilter(operation=0)

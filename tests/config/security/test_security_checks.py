@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.config import BrokerConfig, ConfigError, load
+from barnabas.config.security.security_checks import super_users
 from barnabas.config.tables.sasl_properties import OAUTH_CALLBACK_HANDLER
 from tests.config.conftest import WriteFile
 
@@ -251,3 +252,7 @@ def test_a_dynamic_key_store_needs_the_prefix_of_a_listener() -> None:
     )
     changed = config.with_dynamic({}, {"listener.name.ssl.ssl.keystore.location": "new.pem"})
     assert changed.listener_properties("SSL").get_str("ssl.keystore.location") == "new.pem"
+
+
+def test_a_super_user_is_only_who_is_written_there() -> None:
+    assert super_users(" User:a ;\tUser:b\n;; User:\u00a0c\u00a0") == ("User:a", "User:b", "User:\u00a0c\u00a0")

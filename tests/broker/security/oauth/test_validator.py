@@ -139,6 +139,36 @@ def test_issuer_audience_and_subject_as_configured() -> None:
     assert free.validate(sign(iss="x", aud=None, sub=7, client=" edge ")) == AcceptedToken("edge", (NOW + 60) * 1000)
 
 
+@pytest.mark.parametrize(
+    ("subject", "user"),
+    [
+        (" admin ", "admin"),  # as in Kafka
+        ("\u00a0admin", None),
+        ("admin\u3000", None),
+        ("\u2003admin\u2028", None),
+        ("admin\x85", None),
+        ("\u200badmin", None),
+        ("admin\ufeff", None),
+        ("\tadmin", None),  # Kafka: admin
+        ("admin\0", None),  # Kafka: admin
+        ("a\nb", None),
+        ("\ud800x", None),
+        ("\u00e9" * 16_382, None),
+        ("\u00e9" * 16_381, "\u00e9" * 16_381),
+        ("Zoë\u00a0B", "Zoë\u00a0B"),
+        ("\u0645\u06cc\u200c\u062e", "\u0645\u06cc\u200c\u062e"),  # a joiner within a Persian word
+    ],
+)
+def test_no_subject_becomes_another_user_by_what_cannot_be_seen(subject: str, user: str | None) -> None:
+    result = validator().validate(sign(sub=subject))
+    assert (result.user if isinstance(result, AcceptedToken) else None) == user
+
+
+def test_scopes_are_trimmed_as_in_java() -> None:
+    assert isinstance(validator().validate(sign(scope=["a", "a\u00a0"])), AcceptedToken)
+    assert isinstance(validator().validate(sign(scope=["a", "\x01a"])), RefusedToken)
+
+
 def forged(header: dict[str, Any], signature: Callable[[bytes], bytes]) -> str:
     """Encode a token by hand, because PyJWT refuses to write these."""
     parts = [base64.urlsafe_b64encode(json.dumps(each).encode()).rstrip(b"=") for each in (header, CLAIMS)]
