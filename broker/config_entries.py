@@ -15,7 +15,7 @@ from barnabas.config import (
 )
 from barnabas.config.client_metrics_configs import CLIENT_METRICS_CONFIGS
 from barnabas.config.group_configs import GROUP_CONFIGS, describe_group, group_synonyms
-from barnabas.config.property import BadValueError, parse_as, show
+from barnabas.config.property import BadValueError, show
 from barnabas.config.synonyms import Synonym, broker_synonyms, topic_synonyms
 from barnabas.config.unserved_configs import UnservedConfig, describe_unserved_broker, describe_unserved_topic
 from barnabas.config.value import trim
@@ -172,13 +172,13 @@ def _synonym(known: Property | None, synonym: Synonym) -> ConfigSynonym:
 def _written(known: Property | None, value: ConfigValue) -> str | None:
     """Return a value as Kafka writes it: the text of what was parsed instead of the text that was set.
 
-    The text of a reference to a config provider stays, because it may stand for a secret. So does one that is not of
-    the property's type, as a property without effect here may have.
+    The text of a reference to a config provider stays, because it may stand for a secret. So does an illegal one: a
+    stored one, or of a property without effect here.
     """
     if known is None or value.text is None or value.is_default or "${" in value.text:
         return value.text
     try:
-        return show(parse_as(known.type, value.text))
+        return show(known.parse(value.text))
     except BadValueError:
         return value.text
 

@@ -13,7 +13,9 @@ from pathlib import Path
 from barnabas.config import listeners as addresses
 from barnabas.config.errors import ConfigError
 from barnabas.config.listeners import BadListenerError, Listener
+from barnabas.config.property import PropertyType
 from barnabas.config.property_values import PropertyValues
+from barnabas.config.tables.log_properties import SERVED_INDEX_BYTES_MIN
 from barnabas.config.tables.topic_properties import TOPIC_PROPERTIES
 from barnabas.config.value import ConfigSource
 
@@ -169,6 +171,7 @@ def warnings(values: PropertyValues, opened: tuple[Listener, ...]) -> Iterator[s
     """Yield sentences about legal settings with an effect that may surprise."""
     yield from _unserved(values)
     yield from _shadowed(values)
+    yield from _repeated(values)
     if values.get_int("min.insync.replicas") > 1:
         yield (
             f"{values.setting('min.insync.replicas')}: Barnabas is one node, so acks=all is answered "
@@ -209,6 +212,7 @@ def segment_bytes_at_full_index(index_bytes: int, interval_bytes: int) -> int:
     The offset index has 8-byte entries, the time index 12-byte ones, of which the last is reserved for the roll. With
     an interval of 0 every batch has an entry, and no batch is smaller than its 61-byte header.
     """
+    index_bytes = max(index_bytes, SERVED_INDEX_BYTES_MIN)
     entries = min(index_bytes // 8, index_bytes // 12 - 1)
     return entries * max(interval_bytes, 61)
 
@@ -227,6 +231,14 @@ def _unserved(values: PropertyValues) -> Iterator[str]:
         yield "security properties that Barnabas does not serve, without effect: " + ", ".join(guards)
     if others:
         yield "properties of Apache Kafka that Barnabas does not serve, without effect: " + ", ".join(others)
+
+
+def _repeated(values: PropertyValues) -> Iterator[str]:
+    """Yield the lists with an entry that counts once, as Kafka warns about them."""
+    for known, value in values.describe():
+        if known.type is PropertyType.LIST and not value.is_default and value.text is not None:
+            for entry in known.repeated(value.text):
+                yield f"{values.setting(known.name)}: names {entry} more than once, which counts once"
 
 
 def _shadowed(values: PropertyValues) -> Iterator[str]:

@@ -66,7 +66,6 @@ DIFFERENCES = {
     "socket.send.buffer.bytes": "at least -1; Kafka checks nothing",
     "socket.receive.buffer.bytes": "at least -1; Kafka checks nothing",
     "log.segment.bytes": "from 1024; Apache Kafka 4.x refuses less than 1048576, 3.9 less than 14",
-    "log.index.size.max.bytes": "from 24; Kafka from 4, though under 24 a segment would roll at every append",
     "group.initial.rebalance.delay.ms": "0, not 3000, so that a consumer starts without delay; at least 0",
     "group.min.session.timeout.ms": "at least 1; Kafka checks nothing",
     "group.max.session.timeout.ms": "at least 1; Kafka checks nothing",
@@ -76,7 +75,6 @@ DIFFERENCES = {
     "group.share.assignors": "only simple; Kafka loads others by class name",
     "group.share.assignment.interval.ms": "0, not 1000, so that a new member need not wait; read at start",
     "group.streams.assignment.interval.ms": "read at start",
-    "group.consumer.migration.policy": "lower case; Kafka ignores case",
     "offsets.topic.compression.codec": "0 to 4; Kafka checks nothing before it starts",
     "log.cleaner.threads": "at least 1; Kafka divides by it and fails on 0",
     "log.cleaner.io.buffer.load.factor": "0 to 1; Kafka checks nothing",
@@ -101,8 +99,6 @@ DIFFERENCES = {
 }
 TOPIC_DIFFERENCES = {
     "segment.bytes": "as log.segment.bytes",
-    "internal.segment.bytes": "from 1024; Kafka checks nothing",
-    "segment.index.bytes": "as log.index.size.max.bytes",
 }
 
 _INTRODUCTION = """\

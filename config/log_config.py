@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from barnabas.config.property import BadValueError
+from barnabas.config.tables.log_properties import SEGMENT_BYTES_MIN, SERVED_INDEX_BYTES_MIN
 from barnabas.config.tables.topic_properties import TOPIC_PROPERTIES
 from barnabas.config.value import PropertyValue
 
@@ -90,10 +91,7 @@ class LogConfig:
     @classmethod
     def of(cls, values: Mapping[str, PropertyValue]) -> LogConfig:
         """Return the configuration with these values of the topic properties, by name."""
-        fields: dict[str, Any] = {field: values[name] for name, field in _FIELDS.items()}
-        policy = values["cleanup.policy"]
-        assert isinstance(policy, tuple)
-        return cls(compact="compact" in policy, delete="delete" in policy, **fields)
+        return cls(**_fields(values))
 
     def with_overrides(self, overrides: Mapping[str, str]) -> LogConfig:
         """Return this configuration under a topic's own configs. Never raises: a broker serves the topics it finds.
@@ -104,20 +102,27 @@ class LogConfig:
         """
         if not overrides:
             return self
-        changes: dict[str, Any] = {}
+        values: dict[str, PropertyValue] = {}
         for name, text in overrides.items():
             known = TOPIC_PROPERTIES.get(name)
             if known is None:
                 continue
             try:
-                value = known.parse(text)
+                values[name] = known.parse(text)
             except BadValueError:
                 continue
-            if name == "cleanup.policy":
-                assert isinstance(value, tuple)
-                changes["compact"], changes["delete"] = "compact" in value, "delete" in value
-            elif name in _FIELDS and not (name == "segment.bytes" and "internal.segment.bytes" in overrides):
-                changes[_FIELDS[name]] = value
-            elif name == "internal.segment.bytes":
-                changes["segment_bytes"] = value
-        return replace(self, **changes)
+        return replace(self, **_fields(values))
+
+
+def _fields(values: Mapping[str, PropertyValue]) -> dict[str, Any]:
+    """Return the fields of LogConfig that values of topic properties set, by name."""
+    fields: dict[str, Any] = {_FIELDS[name]: value for name, value in values.items() if name in _FIELDS}
+    policy = values.get("cleanup.policy")
+    if isinstance(policy, tuple):
+        fields["compact"], fields["delete"] = "compact" in policy, "delete" in policy
+    internal = values.get("internal.segment.bytes")
+    if isinstance(internal, int):
+        fields["segment_bytes"] = max(internal, SEGMENT_BYTES_MIN)
+    if "segment_index_bytes" in fields:
+        fields["segment_index_bytes"] = max(fields["segment_index_bytes"], SERVED_INDEX_BYTES_MIN)
+    return fields

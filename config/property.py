@@ -1,7 +1,8 @@
 """One configuration property: its name, type, default, rule and documentation, and the parsing of its value.
 
-Types, and what counts as a number, a boolean or a list, are Kafka's (org.apache.kafka.common.config.ConfigDef): white
-space around a value is ignored, numbers are plain decimals within the type's range, lists are split at commas.
+Types, and what counts as a number, a boolean or a list, are those of Kafka's ConfigDef.parseType, to
+the character: what String.trim removes, and what Integer.parseInt, Double.parseDouble and the expression that splits
+lists take. Another reading of a value that Kafka stored would be another configuration.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from barnabas.config.security.secret import Secret
-from barnabas.config.validators import Validator
+from barnabas.config.validators import ListOf, Validator
 from barnabas.config.value import PropertyValue, trim
 
 INT_MAX = 2**31 - 1
@@ -38,6 +39,9 @@ class PropertyType(Enum):
 
 _AROUND_COMMAS = " \t\n\x0b\f\r"
 """What `\\s` is in Java."""
+
+# Digits of any script beyond it are surrogate pairs in Java, which parseInt refuses.
+_LAST_OF_ONE_CHAR = "\uffff"
 
 _INTEGER_BITS = {PropertyType.SHORT: 16, PropertyType.INT: 32, PropertyType.LONG: 64}
 
@@ -99,11 +103,19 @@ class Property(NamedTuple):
         return "" if self.validator is None else self.validator.rule
 
     def parse(self, text: str) -> PropertyValue:
-        """Parse and check `text`. Raises BadValueError."""
+        """Parse and check `text`; a list keeps the first of equal entries. Raises BadValueError."""
         value = parse_as(self.type, text)
+        if isinstance(value, tuple) and isinstance(self.validator, ListOf):
+            value = tuple(dict.fromkeys(value))
         if self.validator is not None and (problem := self.validator.problem(value)) is not None:
             raise BadValueError(problem)
         return value
+
+    def repeated(self, text: str) -> tuple[str, ...]:
+        """Return the entries of a list that `parse` drops, because they are in it already."""
+        value = parse_as(self.type, text) if isinstance(self.validator, ListOf) else ()
+        assert isinstance(value, tuple)
+        return tuple(dict.fromkeys(each for index, each in enumerate(value) if each in value[:index]))
 
     def show(self, value: PropertyValue) -> str | None:
         """Return `value` as in Kafka's DescribeConfigs response; None for null and for a secret."""
@@ -118,10 +130,10 @@ def parse_as(kind: PropertyType, text: str) -> PropertyValue:
     if kind is PropertyType.LIST:
         return tuple(entry.strip(_AROUND_COMMAS) for entry in text.split(",")) if text else ()
     if kind is PropertyType.BOOLEAN:
-        lowered = text.lower()
-        if lowered not in ("true", "false"):
+        upper = text.upper()  # as equalsIgnoreCase, for which a long s is an S
+        if upper not in ("TRUE", "FALSE"):
             raise BadValueError("not a boolean (true or false)")
-        return lowered == "true"
+        return upper == "TRUE"
     if kind is PropertyType.DOUBLE:
         return _parse_double(text)
     return Secret(text) if kind is PropertyType.PASSWORD else text
@@ -139,10 +151,16 @@ def show(value: PropertyValue) -> str | None:
 
 
 def _show_double(value: float) -> str:
-    """Format a number as Java's Double.toString does: 0.001, 5.0E-4, 1.0E7."""
-    if value == 0 or abs(value) == inf or 1e-3 <= abs(value) < 1e7:
+    """Format a number as Java's Double.toString does: 0.001, 5.0E-4, 1.0E7, NaN, Infinity."""
+    if value != value:
+        return "NaN"
+    if abs(value) == inf:
+        return "Infinity" if value > 0 else "-Infinity"
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(value)
     mantissa, _, exponent = repr(abs(value)).partition("e")
+    if len(mantissa) == 1:  # Java gives two digits: 4.9E-324
+        mantissa, _, exponent = f"{abs(value):.1e}".partition("e")
     whole, _, fraction = mantissa.partition(".")
     digits = (whole + fraction).lstrip("0")
     power = int(exponent or 0) + len(digits) - len(fraction) - 1
@@ -158,24 +176,33 @@ def by_name(*properties: Property) -> Mapping[str, Property]:
 
 
 def _parse_integer(kind: PropertyType, text: str) -> int:
-    # int() would also take 1_000 and other scripts' digits, which Kafka refuses.
+    """Parse as Integer.parseInt does: a sign, and decimal digits of any script. int() would also take 1_000."""
     digits = text[1:] if text[:1] in ("-", "+") else text
-    if not (digits.isascii() and digits.isdigit()):
+    if not digits.isdecimal() or max(digits) > _LAST_OF_ONE_CHAR:
         article = "an" if kind is PropertyType.INT else "a"
         raise BadValueError(f"not {article} {kind.value}")
     limit = 1 << (_INTEGER_BITS[kind] - 1)
+    significant = digits.lstrip("0") or "0"
     # Longer than any long: int() is quadratic in the length, and the value is out of range anyway.
-    value = int(text) if len(digits) <= 40 else limit
+    value = int(significant) if len(significant) <= 40 else limit
+    if text[0] == "-":
+        value = -value
     if not -limit <= value < limit:
         raise BadValueError(f"out of range for the type {kind.value} ({-limit} to {limit - 1})")
     return value
 
 
 def _parse_double(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        raise BadValueError("not a double") from None
-    if "_" in text or not text.isascii() or value != value:
-        raise BadValueError("not a double")
-    return value
+    """Parse as Double.parseDouble does: NaN, hexadecimal floats and a suffix f or d are doubles, inf is not."""
+    import re  # here: few properties are doubles
+
+    if re.fullmatch(r"[+-]?(NaN|Infinity)", text):
+        return float(text)
+    if re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[fFdD]?", text, re.ASCII):
+        return float(text.rstrip("fFdD"))
+    if re.fullmatch(r"[+-]?0[xX]([\da-fA-F]+\.?|[\da-fA-F]*\.[\da-fA-F]+)[pP][+-]?\d+[fFdD]?", text, re.ASCII):
+        try:
+            return float.fromhex(text.rstrip("fFdD"))
+        except OverflowError:
+            return -inf if text[0] == "-" else inf
+    raise BadValueError("not a double")

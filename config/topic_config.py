@@ -87,9 +87,13 @@ def _warnings(overrides: Mapping[str, str], config: LogConfig) -> Iterator[str]:
     unserved = [name for name in overrides if name not in TOPIC_PROPERTIES]
     if unserved:
         yield f"properties of Apache Kafka that Barnabas does not serve, without effect: {', '.join(unserved)}"
-    if "segment.bytes" in overrides and int(overrides["segment.bytes"]) < MEBIBYTE:
+    for name, text in overrides.items():
+        for entry in TOPIC_PROPERTIES[name].repeated(text) if name in TOPIC_PROPERTIES else ():
+            yield f"{name}={text} names {entry} more than once, which counts once"
+    size = TOPIC_PROPERTIES["segment.bytes"].parse(overrides["segment.bytes"]) if "segment.bytes" in overrides else None
+    if isinstance(size, int) and size < MEBIBYTE:
         yield (
-            f"segment.bytes={overrides['segment.bytes']} is legal here, and Apache Kafka 4.x does not start on a "
+            f"segment.bytes={size} is legal here, and Apache Kafka 4.x does not start on a "
             f"directory with a topic under {MEBIBYTE}: raise it before a hand-over"
         )
     if "segment.index.bytes" in overrides or "index.interval.bytes" in overrides or "segment.bytes" in overrides:

@@ -36,7 +36,7 @@ class AtLeast(NamedTuple):
 
     def problem(self, value: PropertyValue) -> str | None:
         """Return the fault, or None."""
-        if isinstance(value, int | float) and value >= self.minimum:
+        if isinstance(value, int | float) and not value < self.minimum:  # as Kafka's Range, which takes NaN
             return None
         return f"must be {self.rule}"
 
@@ -56,7 +56,9 @@ class Between(NamedTuple):
 
     def problem(self, value: PropertyValue) -> str | None:
         """Return the fault, or None."""
-        if isinstance(value, int | float) and (self.minimum <= value <= self.maximum or value == self.or_also):
+        if isinstance(value, int | float) and not (value < self.minimum or value > self.maximum):
+            return None  # as Kafka's Range, NaN too
+        if value == self.or_also:
             return None
         return f"must be {self.rule}"
 
@@ -65,14 +67,17 @@ class OneOf(NamedTuple):
     """One of a few values."""
 
     choices: tuple[str | int, ...]
+    in_any_case: bool = False
 
     @property
     def rule(self) -> str:
         """The rule in words."""
-        return "one of " + ", ".join(map(str, self.choices))
+        return "one of " + ", ".join(map(str, self.choices)) + (" (in any case)" if self.in_any_case else "")
 
     def problem(self, value: PropertyValue) -> str | None:
         """Return the fault, or None."""
+        if self.in_any_case and isinstance(value, str):
+            value = value.lower()
         return None if value in self.choices else f"must be {self.rule}"
 
 
@@ -94,7 +99,10 @@ class ClassName(NamedTuple):
 
 
 class ListOf(NamedTuple):
-    """A list without empty or repeated entries; `choices` () allows any entry."""
+    """A list without empty entries, Kafka's ValidList; `choices` () allows any entry.
+
+    Of equal entries the first one counts: Property.parse drops the others.
+    """
 
     choices: tuple[str, ...] = ()
     may_be_empty: bool = True
@@ -103,20 +111,18 @@ class ListOf(NamedTuple):
     def rule(self) -> str:
         """The rule in words."""
         entries = f"any of {', '.join(self.choices)}, " if self.choices else ""
-        return f"{entries}none twice, " + ("may be empty" if self.may_be_empty else "at least one")
+        return entries + ("may be empty" if self.may_be_empty else "at least one")
 
     def problem(self, value: PropertyValue) -> str | None:
         """Return the fault, or None."""
         assert isinstance(value, tuple)
         if not value and not self.may_be_empty:
             return "must name at least one"
-        for index, entry in enumerate(value):
+        for entry in value:
             if not entry:
                 return "has an empty entry"
             if self.choices and entry not in self.choices:
                 return f"{entry} is none of {', '.join(self.choices)}"
-            if entry in value[:index]:
-                return f"names {entry} twice"
         return None
 
 

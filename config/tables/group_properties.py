@@ -63,7 +63,7 @@ GROUP_PROPERTIES: Sequence[Property] = (
         "The served group protocols: classic, consumer for the newer one (KIP-848), and streams for Kafka Streams "
         "(KIP-1071), which needs streams.version 1, too. Classic is always served; share is accepted without effect, "
         "because the feature share.version decides about share groups.",
-        ListOf(("classic", "consumer", "share", "streams")),
+        ListOf(("classic", "consumer", "share", "streams"), may_be_empty=False),
         group=GROUPS,
     ),
     Property(
@@ -164,7 +164,7 @@ GROUP_PROPERTIES: Sequence[Property] = (
         "Whether a group with members changes its protocol. upgrade: from classic to consumer when the first member "
         "of the consumer protocol joins; downgrade: back when the last one leaves; bidirectional: both; disabled: "
         "neither. A group without members may always change.",
-        OneOf(("bidirectional", "upgrade", "downgrade", "disabled")),
+        OneOf(("bidirectional", "upgrade", "downgrade", "disabled"), in_any_case=True),
         group=GROUPS,
     ),
     Property(

@@ -30,7 +30,7 @@ PRODUCERS = "Producer state"
 # Smaller than Kafka 4.x allows (1 MiB), for tests, small devices and teaching.
 SEGMENT_BYTES_MIN = 1024
 # Two time index entries: the last slot is kept for the entry written at roll, so one less would roll at every append.
-INDEX_BYTES_MIN = 24
+SERVED_INDEX_BYTES_MIN = 24
 
 CLEANUP_POLICY = ListOf(("compact", "delete"))
 COMPRESSION_TYPE = OneOf(("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"))
@@ -106,8 +106,8 @@ LOG_PROPERTIES: tuple[Property, ...] = (
         INT,
         10485760,
         "Size to which an offset index and a time index are preallocated; a full one rolls the segment. "
-        "Apache Kafka also takes 4 to 23, which would roll at every append.",
-        AtLeast(INDEX_BYTES_MIN),
+        "4 to 23 count as 24, because a segment would roll at every append.",
+        AtLeast(4),
         CLUSTER_WIDE,
         "segment.index.bytes",
         group=SEGMENTS,

@@ -51,8 +51,9 @@ TOPIC_PROPERTIES: Mapping[str, Property] = by_name(
         "internal.segment.bytes",
         PropertyType.INT,
         None,
-        "Overrides segment.bytes; Apache Kafka 4.3 has it to allow segments below its own minimum.",
-        AtLeast(SEGMENT_BYTES_MIN),
+        "Overrides segment.bytes; Apache Kafka 4.3 has it to allow segments below its own minimum. Less than "
+        f"{SEGMENT_BYTES_MIN} counts as {SEGMENT_BYTES_MIN}.",
+        None,
         _TOPIC_MODE,
         group=SEGMENTS,
     ),

@@ -91,13 +91,17 @@ def our_rule_of(rule: str) -> str:
         return f"{found[1]} to {found[2]}" + (f", or {found[3]}" if found[3] else "")
     if found := re.fullmatch(r"\[(.+)\]", rule):
         return "any of " + found[1]
+    if found := re.fullmatch(r"\(case insensitive\) \[(.+)\]", rule):
+        return f"any of {', '.join(sorted(found[1].lower().split(', ')))} (in any case)"
     return ""
 
 
 def comparable_rule(known: Property) -> str:
-    """Ours, without what a list's emptiness and repetition may be: Kafka does not print that."""
-    rule = re.sub(r"(, )?none twice, (may be empty|at least one)", "", known.rule)
-    return rule.replace("one of ", "any of ")
+    """Ours, without whether a list may be empty: Kafka does not print that."""
+    rule = re.sub(r"(, )?(may be empty|at least one)", "", known.rule).replace("one of ", "any of ")
+    if found := re.fullmatch(r"any of (.+)( \(in any case\))", rule):  # Kafka's are a set
+        return f"any of {', '.join(sorted(found[1].split(', ')))}{found[2]}"
+    return rule
 
 
 def differs(scope: str, known: Property, kafka: KafkaConfig) -> list[str]:

@@ -158,12 +158,31 @@ def test_a_compacted_segment_rolls_no_later_than_it_must_be_compacted() -> None:
     assert load().log_config.with_overrides(overrides | {"cleanup.policy": "compact"}).max_segment_ms == 50
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "change"),
+    [
+        ("segment.index.bytes", "4", {"segment_index_bytes": 24}),
+        ("internal.segment.bytes", "-7", {"segment_bytes": 1024}),
+        ("cleanup.policy", "compact,compact", {"compact": True, "delete": False}),
+        ("cleanup.policy", " compact ,delete,compact", {"compact": True}),
+        ("min.cleanable.dirty.ratio", "0x1p-2", {"min_cleanable_dirty_ratio": 0.25}),
+        ("retention.ms", "\u0663", {"retention_ms": 3}),
+    ],
+)
+def test_what_kafka_stores_has_kafkas_meaning(name: str, text: str, change: dict[str, object]) -> None:
+    config = load()
+
+    assert validate_topic_configs({name: text}, config) is not None
+    assert complaints({name: text}) == []
+    assert changed(config.log_config.with_overrides({name: text})) == change
+
+
 def test_illegal_stored_configs_never_stop_a_topic() -> None:
-    stored = {"segment.index.bytes": "4", "of.a.later.kafka": "1", "retention.ms": "soon", "segment.ms": "9"}
+    stored = {"segment.index.bytes": "3", "of.a.later.kafka": "1", "retention.ms": "soon", "segment.ms": "9"}
 
     assert changed(load().log_config.with_overrides(stored)) == {"segment_ms": 9}
     assert complaints(stored) == [
-        "segment.index.bytes=4 in the topic's config: must be at least 24; the broker's value is used",
+        "segment.index.bytes=3 in the topic's config: must be at least 4; the broker's value is used",
         "of.a.later.kafka in the topic's config: topics have no such property; `barnabas config list` shows them all; "
         "the broker's value is used",
         "retention.ms=soon in the topic's config: not a long; the broker's value is used",
@@ -191,7 +210,7 @@ def test_illegal_stored_configs_never_stop_a_topic() -> None:
         ),
         ({"segment.bytes": "12x"}, "segment.bytes=12x in the topic's config: not an int"),
         ({"segment.bytes": "1023"}, "segment.bytes=1023 in the topic's config: must be at least 1024"),
-        ({"segment.index.bytes": "23"}, "segment.index.bytes=23 in the topic's config: must be at least 24"),
+        ({"segment.index.bytes": "3"}, "segment.index.bytes=3 in the topic's config: must be at least 4"),
         ({"retention.ms": "-2"}, "retention.ms=-2 in the topic's config: must be at least -1"),
         (
             {"cleanup.policy": "compact,archive"},
@@ -250,6 +269,7 @@ def test_legal_topic_configs_of_kafka_are_accepted(overrides: dict[str, str]) ->
         ),
         ({"index.interval.bytes": "0", "segment.index.bytes": "2400"}, "the indexes are full after about 12139 bytes"),
         ({"segment.bytes": "1048576", "max.message.bytes": "1048588"}, "a batch larger than a segment is refused"),
+        ({"cleanup.policy": "compact,compact"}, "names compact more than once, which counts once"),
         ({"min.insync.replicas": "2"}, "acks=all is answered NOT_ENOUGH_REPLICAS (19)"),
         ({"message.downconversion.enable": "true"}, "does not serve, without effect: message.downconversion.enable"),
     ],

@@ -118,7 +118,7 @@ def _old_enough_ms(log: ReadableLog, part: CleanablePart, segments: Sequence[Log
 
 def _missing_bytes(part: CleanablePart, ratio: float) -> int | None:
     """Bytes that have to become dirty until the ratio is exceeded; None if no number of them is enough."""
-    if ratio >= 1:
+    if not ratio < 1:  # nor is NaN
         return None
     needed = ratio * part.clean_bytes / (1 - ratio)
     return max(1, int(needed) + 1 - part.dirty_bytes)
