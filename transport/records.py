@@ -1,6 +1,6 @@
-"""TLS records before the end of the handshake: their completeness, and bounds on what an unknown peer may send.
+"""TLS records: their completeness before the end of the handshake, and bounds on what an unknown peer may send.
 
-OpenSSL gets whole records only, so that a peer that sends single bytes costs no handshake step for each of them.
+A handshake step gets whole records only, so that a peer that sends single bytes costs no step for each of them.
 
     type i8   version u16   length u16   payload
 """
@@ -16,6 +16,13 @@ PAYLOAD_BYTES_MAX: Final = 16 * 1024 + 2048
 
 HANDSHAKE_BYTES_MAX: Final = 64 * 1024
 """Of all records until the handshake ends. Java's limit on a certificate chain is 32 KiB."""
+
+HANDSHAKE_RECORDS_MAX: Final = 128
+"""Of all records until the handshake ends. A chain of 32 KiB in the smallest fragments that TLS knows takes 64."""
+
+EMPTY_RECORDS_MAX: Final = 16
+"""Records without data that a peer may send at once after the handshake, and one more each second. A key update is one,
+and costs 19 us; clients send them after gigabytes or hours."""
 
 READ_BYTES: Final = 16 * 1024
 """Bytes to read at a time until the handshake ends. The last read may contain application data, which does not count

@@ -7,6 +7,7 @@ broker's sender uses, and both loops show a connection to its protocol after the
 
   - The handshake runs on a HandshakeRunner. Until it ends the protocol has no connection; a deadline and bounds on what
     the peer may send hold (`records`).
+  - A turn of the loop decrypts TURN_RECORDS records of a connection. Records without data are bounded (`records`).
   - All connections of a loop receive into one buffer (`scratch`): between `get_buffer` and `buffer_updated` the loop
     does nothing else. Plaintext is decrypted into the protocol's own buffer, without a copy in Python.
   - Flow control is that of the loop's transport, whose write buffer limit the protocol sets: while it is paused nothing
@@ -36,6 +37,9 @@ SCRATCH_BYTES: Final = 128 * 1024
 
 PIECE_BYTES: Final = 256 * 1024
 """Bytes encrypted at a time."""
+
+TURN_RECORDS: Final = 128
+"""Records decrypted before others get their turn: half a millisecond if they are tiny, 2 MiB if they are full."""
 
 UNSENT_ALERT_BYTES_MAX: Final = 64 * 1024
 """Limit on answers to key updates that a peer requests without reading them."""
@@ -87,6 +91,7 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
         "_closing",
         "_connected",
         "_deadline",
+        "_delivers_later",
         "_engine",
         "_inner",
         "_failure",
@@ -136,6 +141,7 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
         self._inner_paused = False
         self._told_paused = False
         self._reading_paused = False
+        self._delivers_later = False
         self._closing = False
 
     # --- called by the loop
@@ -176,6 +182,7 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
         elif engine is not None and not self._closing:
             engine.receive(data)
             self._deliver()
+            engine.keep()
 
     def eof_received(self) -> bool:
         """Pass the end of the stream on. Responses to requests already received may still be written."""
@@ -233,7 +240,7 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
             return
         self._reading_paused = False
         # Later: the protocol may be in the middle of its own work. Records already here cause no event of the socket.
-        self._loop.call_soon(self._resume_delivery)
+        self._deliver_later()
 
     def is_reading(self) -> bool:
         """Whether the protocol gets data."""
@@ -324,9 +331,8 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
             return
         if self._inner_paused:
             self.pause_writing()
-        if not self._reading_paused:
+        if not self._reading_paused and self._deliver():
             self._inner.resume_reading()
-            self._deliver()
 
     def _handshake_failed(self, error: Exception) -> None:
         """Close, but not immediately, so that a client cannot try again immediately."""
@@ -353,32 +359,47 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
 
     # --- data
 
-    def _deliver(self) -> None:
-        """Decrypt into the protocol's buffer until it pauses or no whole record is left."""
+    def _deliver(self) -> bool:
+        """Decrypt into the protocol's buffer until it pauses, no whole record is left, or the turn is over.
+
+        Return whether to read on. When the turn is over, reading is paused.
+        """
         engine = self._engine
         if engine is None:
-            return
+            return False
         protocol = self._protocol
+        fed_max = engine.fed + TURN_RECORDS
         try:
             while not self._reading_paused and not self._closing:
-                filled = engine.read_into(protocol.get_buffer(-1))  # type: ignore[arg-type]
+                filled = engine.read_into(protocol.get_buffer(-1), fed_max)  # type: ignore[arg-type]
                 if not filled:
                     break
                 protocol.buffer_updated(filled)
         except EOFError:
             if not self._closing and not protocol.eof_received():
                 self.close()
-            return
+            return self.is_reading()
         except ssl.SSLError as error:
             self._broke(error)
-            return
+            return False
         self._send_protocol_messages(engine)
+        if not self.is_reading():
+            return False
+        if engine.fed == fed_max:
+            self._inner.pause_reading()
+            self._deliver_later()
+            return False
+        return True
+
+    def _deliver_later(self) -> None:
+        if not self._delivers_later:
+            self._delivers_later = True
+            self._loop.call_soon(self._resume_delivery)
 
     def _resume_delivery(self) -> None:
-        if self.is_reading():
-            self._deliver()
-            if self.is_reading():
-                self._inner.resume_reading()
+        self._delivers_later = False
+        if self.is_reading() and self._deliver():
+            self._inner.resume_reading()
 
     def _send_protocol_messages(self, engine: TlsEngine) -> None:
         """Send what TLS itself has to say: handshake messages, tickets, alerts, answers to key updates."""

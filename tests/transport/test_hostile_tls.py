@@ -6,6 +6,7 @@ import asyncio
 import ssl
 from collections.abc import Callable
 from itertools import pairwise
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -16,9 +17,18 @@ from hypothesis import strategies as st
 
 from barnabas.transport.contexts import server_context
 from barnabas.transport.engine import TlsEngine
-from barnabas.transport.records import HANDSHAKE_BYTES_MAX, READ_BYTES, BadRecordError, HandshakeRecords
+from barnabas.transport.records import (
+    EMPTY_RECORDS_MAX,
+    HANDSHAKE_BYTES_MAX,
+    HANDSHAKE_RECORDS_MAX,
+    HEADER_BYTES,
+    READ_BYTES,
+    BadRecordError,
+    HandshakeRecords,
+)
 from barnabas.transport.settings import MappingProperties, TlsSettings
-from barnabas.transport.tls_transport import TlsParts, TlsTransport, new_scratch
+from barnabas.transport.tls_transport import TURN_RECORDS, TlsParts, TlsTransport, new_scratch
+from tests.support.key_updates import key_updates, log_keys
 from tests.support.tls import inline_properties, trusting
 
 AUTHORITY = trustme.CA()
@@ -90,7 +100,7 @@ class InlineHandshakes:
     def run(self, step: Callable[[], bool], done: Callable[[bool | Exception], None]) -> None:
         try:
             outcome: bool | Exception = step()
-        except ssl.SSLError as error:
+        except (ssl.SSLError, BadRecordError) as error:
             outcome = error
         done(outcome)
 
@@ -105,17 +115,40 @@ class Server:
             context=lambda: CONTEXT, handshakes=InlineHandshakes(), scratch=new_scratch(), handshake_seconds=10.0
         )
         timer = SimpleNamespace(cancel=lambda: None)
-        loop = cast("asyncio.AbstractEventLoop", SimpleNamespace(call_later=lambda *arguments: timer))
+        self.later: list[Callable[[], None]] = []
+        calls = SimpleNamespace(call_later=lambda *arguments: timer, call_soon=self.later.append)
+        loop = cast("asyncio.AbstractEventLoop", calls)
         self.transport = TlsTransport(loop, self.sink, parts, self.failures.append)
         self.transport.connection_made(cast("asyncio.BaseTransport", self.wire))
 
+    @property
+    def fed(self) -> int:
+        """Number of records that OpenSSL has got."""
+        engine = self.transport._engine
+        assert engine is not None
+        return engine.fed
+
+    def receive(self, data: bytes) -> bytes:
+        """Take one read of the socket; return what is left of `data`."""
+        room = self.transport.get_buffer(-1)
+        size = min(len(room), len(data))
+        room[:size] = data[:size]
+        self.transport.buffer_updated(size)
+        room[:size] = bytes(size)  # as another connection's bytes
+        return data[size:]
+
+    def turn(self) -> None:
+        """Run what was put off to the next turn of the loop."""
+        calls = self.later[:]
+        self.later.clear()
+        for call in calls:
+            call()
+
     def feed(self, data: bytes) -> None:
-        while data and self.wire.reading and not self.wire.closed:
-            room = self.transport.get_buffer(-1)
-            size = min(len(room), len(data))
-            room[:size] = data[:size]
-            data = data[size:]
-            self.transport.buffer_updated(size)
+        while not self.wire.closed and (self.later or (data and self.wire.reading)):
+            if data and self.wire.reading:
+                data = self.receive(data)
+            self.turn()
 
     def end(self) -> None:
         self.transport.connection_lost(None)
@@ -131,8 +164,8 @@ def pieces(data: bytes, cuts: list[int]) -> list[bytes]:
 class Client:
     """Python's own TLS against a Server, in memory."""
 
-    def __init__(self) -> None:
-        self.engine = TlsEngine(CLIENT, server_side=False, server_hostname="127.0.0.1")
+    def __init__(self, context: ssl.SSLContext = CLIENT) -> None:
+        self.engine = TlsEngine(context, server_side=False, server_hostname="127.0.0.1")
         self.server = Server()
 
     def connect(self, mutate: Callable[[int, bytes], bytes] = lambda flight, data: data) -> bool:
@@ -256,3 +289,71 @@ def test_key_updates_that_are_not_read_end_the_connection() -> None:
     assert client.server.wire.closed
     assert len(client.server.wire.written) == written
     client.server.end()
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> tuple[ssl.SSLContext, Path]:
+    """A client's context, and the file with the keys of its connections."""
+    context = trusting(AUTHORITY)
+    return context, log_keys(context, tmp_path)
+
+
+@pytest.mark.parametrize("answered", [False, True])
+@pytest.mark.parametrize("with_finished", [False, True])
+def test_a_flood_of_key_updates_ends_the_connection_after_a_few(
+    keys: tuple[ssl.SSLContext, Path], answered: bool, with_finished: bool
+) -> None:
+    context, path = keys
+    client = Client(context)
+    if with_finished:  # in the read that ends the handshake
+        client.connect(lambda flight, data: data + key_updates(path, 500, answered=answered) if flight else data)
+    else:
+        assert client.connect()
+        client.server.feed(key_updates(path, 500, answered=answered))
+    assert client.server.wire.closed
+    assert client.server.fed <= EMPTY_RECORDS_MAX + 10
+    assert client.server.sink.received == b""
+    client.server.end()
+
+
+def test_a_few_key_updates_change_nothing_for_the_data_after_them(keys: tuple[ssl.SSLContext, Path]) -> None:
+    context, path = keys
+    client = Client(context)
+    assert client.connect()
+    client.server.feed(key_updates(path, EMPTY_RECORDS_MAX, b"data", answered=True))
+    assert client.server.sink.received == b"data"
+    client.server.end()
+
+
+def test_a_turn_of_the_loop_decrypts_a_bounded_number_of_records() -> None:
+    client = Client()
+    assert client.connect()
+    server = client.server
+    records = 3 * TURN_RECORDS + 1
+    for number in range(records):
+        client.engine.encrypt(bytes([number % 251]))
+    before = server.fed
+    assert server.receive(client.engine.outgoing()) == b""
+    for turn in range(1, 4):
+        assert server.fed - before == turn * TURN_RECORDS
+        assert not server.wire.reading
+        server.turn()
+    assert server.wire.reading
+    assert server.sink.received == bytes(number % 251 for number in range(records))
+    server.end()
+
+
+@pytest.mark.parametrize("fragment", [1, 16])
+def test_a_handshake_in_too_many_records_is_refused(fragment: int) -> None:
+    client = Client()
+    connected = client.connect(lambda flight, data: data if flight else fragmented(data, fragment))
+    assert connected is (fragment == 16)
+    assert client.server.fed <= HANDSHAKE_RECORDS_MAX + 1
+    client.server.end()
+
+
+def fragmented(record: bytes, size: int) -> bytes:
+    """Return the message of one handshake record in records of `size` bytes."""
+    message = record[HEADER_BYTES:]
+    cut = (message[start : start + size] for start in range(0, len(message), size))
+    return b"".join(record[:3] + len(piece).to_bytes(2, "big") + piece for piece in cut)

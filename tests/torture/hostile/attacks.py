@@ -7,8 +7,11 @@ one for each, so its longest stall and its largest memory are those of the attac
 from __future__ import annotations
 
 import multiprocessing
+import re
 import socket
+import ssl
 import struct
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -16,6 +19,8 @@ from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import trustme
 
 from barnabas.broker.storage.log.append import INLINE_DECOMPRESSED_BYTES
 from barnabas.protocol.records import Codec, Record
@@ -29,8 +34,10 @@ from tests.support.kafka.kafka_wire import (
     request_frame,
     schema,
 )
+from tests.support.key_updates import key_updates, log_keys
 from tests.support.metrics import metric
 from tests.support.storage.records import TIMESTAMP, build
+from tests.support.tls import pem_bundle, write_private
 from tests.torture.hostile.modest_client import modest_client, peak_rss_bytes, rss_bytes
 
 TOPICS = 400
@@ -41,6 +48,7 @@ _SILENT_PEERS = 4000
 _TRICKLING_PEERS = 300
 _CLAIMED_BYTES = 30 << 20
 _STALLED_READERS = 50
+_FLOODING_PEERS = 4
 _MIB = 1 << 20
 
 Address = tuple[str, int]
@@ -60,12 +68,15 @@ class Outcome(NamedTuple):
 
 def run(name: str, seconds: float, directory: Path) -> Outcome:
     """Run one attack against a new broker, beside a modest client."""
-    with start_daemon(directory, "auto.create.topics.enable=false") as daemon:
+    encryption = _encryption(directory) if name in NEED_TLS else ()
+    with start_daemon(directory, "auto.create.topics.enable=false", *encryption) as daemon:
         with KafkaWire(daemon.host, daemon.port) as kafka:
             create_topics(kafka, TOPICS if name in NEED_TOPICS else 1)
         before = rss_bytes(daemon)
         with modest_client(daemon) as modest, multiprocessing.get_context("spawn").Pool(1) as peers:
-            result = peers.apply_async(ATTACKS[name], ((daemon.host, daemon.port), seconds))
+            result = peers.apply_async(
+                ATTACKS[name], ((daemon.host, _port(daemon, encrypted=bool(encryption))), seconds)
+            )
             modest.produce_while(lambda: not result.ready())
             sent = result.get()
             complaints = modest.complaints()
@@ -80,6 +91,22 @@ def run(name: str, seconds: float, directory: Path) -> Outcome:
             peak_rss_bytes(daemon) - before,
             complaints,
         )
+
+
+def _encryption(directory: Path) -> tuple[str, ...]:
+    """Return the settings of a second listener, with TLS."""
+    directory.mkdir()
+    key = write_private(directory / "broker.pem", pem_bundle(trustme.CA().issue_cert("127.0.0.1")))
+    listeners = "listeners=PLAINTEXT://127.0.0.1:0,SSL://127.0.0.1:0"
+    return listeners, "ssl.keystore.type=PEM", f"ssl.keystore.location={key}"
+
+
+def _port(daemon: Daemon, *, encrypted: bool) -> int:
+    if not encrypted:
+        return daemon.port
+    found = re.search(r"listening, listener=SSL\S* port=(\d+)", daemon.log)
+    assert found
+    return int(found[1])
 
 
 def longest_stall(daemon: Daemon) -> float:
@@ -158,6 +185,26 @@ def stalled_readers(address: Address, seconds: float) -> int:
         time.sleep(0.01)
     _close(peers)
     return asked
+
+
+def key_update_floods(address: Address, seconds: float) -> int:
+    """Finish a TLS handshake on several connections, ask for new keys 10,000 times on each, and begin again."""
+    sent = 0
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    with tempfile.TemporaryDirectory() as directory:
+        keys = log_keys(context, Path(directory))
+        for _ in _until(seconds):
+            floods = []
+            for _ in range(_FLOODING_PEERS):
+                peer = context.wrap_socket(socket.create_connection(address))
+                floods.append((socket.socket(fileno=peer.detach()), key_updates(keys, 10_000)))
+            for beneath, updates in floods:
+                with suppress(ConnectionError):  # the broker closes it after some of them
+                    beneath.sendall(updates)
+                sent += len(updates)
+            _close([beneath for beneath, _ in floods])
+    return sent
 
 
 # --- requests that name everything
@@ -251,9 +298,11 @@ ATTACKS: dict[str, Callable[[Address, float], int]] = {
     "claimed and trickled frames": trickled_frames,
     "silent connections": silent_connections,
     "readers that do not read": stalled_readers,
+    "floods of TLS key updates": key_update_floods,
     "requests that name all partitions": named_partitions,
     "pathological expressions": pathological_expressions,
 }
+NEED_TLS = {"floods of TLS key updates"}
 NEED_TOPICS = {"requests that name all partitions", "pathological expressions"}
 
 
