@@ -8,7 +8,9 @@ a start would wait 25 ms for their 50 modules, which `broker.warm_up` imports on
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
+
+from barnabas.protocol.topic_name import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_TOPIC
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -24,10 +26,6 @@ if TYPE_CHECKING:
     from barnabas.broker.share.coordinator import ShareCoordinator
     from barnabas.broker.share.partitions import SharePartitions
     from barnabas.broker.transactions.coordinator import TransactionCoordinator
-
-_OFFSETS_TOPIC: Final = "__consumer_offsets"
-_TRANSACTION_TOPIC: Final = "__transaction_state"
-_SHARE_STATE_TOPIC: Final = "__share_group_state"
 
 
 class Coordinators:
@@ -144,11 +142,11 @@ class Coordinators:
         """Begin to load what the topics contain. Called before the first client, which would find it unknown."""
         parts = self._parts
         topics = parts.store.image.topics
-        if _TRANSACTION_TOPIC in topics or any(producers for _, producers in parts.partitions.open_transactions()):
+        if TRANSACTION_TOPIC in topics or any(producers for _, producers in parts.partitions.open_transactions()):
             _ = self.transactions
-        if _OFFSETS_TOPIC in topics or parts.config.static.get_bool("metrics.group.lag.enable"):
+        if OFFSETS_TOPIC in topics or parts.config.static.get_bool("metrics.group.lag.enable"):
             _ = self.groups
-        if _SHARE_STATE_TOPIC in topics:
+        if SHARE_STATE_TOPIC in topics:
             _ = self.share
         self._started = True
         if self._groups is not None:

@@ -7,15 +7,24 @@ differ only in `.` and `_` collide, because Kafka's metrics write both as `_`. S
 from __future__ import annotations
 
 import re
+from typing import Final
 
 from barnabas.protocol.errors import BrokerError, ErrorCode
 
 MAX_TOPIC_NAME_LENGTH = 249
 
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
-"""Topics that the broker creates for itself."""
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+TRANSACTION_TOPIC: Final = "__transaction_state"
+SHARE_STATE_TOPIC: Final = "__share_group_state"
+
+INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTION_TOPIC, SHARE_STATE_TOPIC})
+"""Topics that the broker creates for itself; `broker.metadata.own_topics` has their partitions and configs."""
 
 CLUSTER_METADATA_TOPIC = "__cluster_metadata"
+"""The metadata log: a partition directory, but no topic of clients."""
+
+INTERNAL_PREFIX: Final = "__"
+"""Names of topics and groups of brokers and their tools begin with it."""
 
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]*", re.ASCII)
 

@@ -20,8 +20,7 @@ from barnabas.broker.printable import printable
 from barnabas.protocol.errors import BrokerError, ErrorCode
 
 if TYPE_CHECKING:
-    from barnabas.broker.coordinator_log.topic import CoordinatorTopic
-    from barnabas.broker.live_config import LiveConfig
+    from barnabas.broker.metadata.own_topics import OwnTopic
     from barnabas.broker.metadata_changes import MetadataChanges
 
 logger = logging.getLogger(__name__)
@@ -37,15 +36,13 @@ class TopicCreation:
 
     def __init__(
         self,
-        topic: CoordinatorTopic,
+        topic: OwnTopic,
         changes: MetadataChanges,
-        config: LiveConfig,
         partition_of: Callable[[str], int],
         loop: asyncio.AbstractEventLoop,
     ) -> None:
         self._topic = topic
         self._changes = changes
-        self._config = config
         self._partition_of = partition_of
         self._loop = loop
         self._waiting: list[_Waiting] = []
@@ -77,10 +74,12 @@ class TopicCreation:
             await self._task
 
     async def _create(self) -> None:
+        from barnabas.protocol.messages.topics.topics import NewTopic  # late: most starts create no topic
+
         error: BrokerError | None = None
         name = self._topic.name
         try:
-            result = await self._changes.create_in_steps(self._topic.new_topic(self._config.broker), self._steps)
+            result = await self._changes.create_in_steps(NewTopic(name), self._steps)
             if result.error not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
                 error = BrokerError(result.error, result.message or "it could not be created")
         except BrokerError as refused:

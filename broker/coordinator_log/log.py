@@ -18,12 +18,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.coordinator_log.creation import Then, TopicCreation
-from barnabas.broker.coordinator_log.topic import CoordinatorTopic, partition_of
+from barnabas.broker.coordinator_log.topic import partition_of
 from barnabas.broker.network.deferred import Deferred
 from barnabas.protocol.errors import BrokerError, ErrorCode
 
 if TYPE_CHECKING:
     from barnabas.broker.coordinator_log.parts import LogParts
+    from barnabas.broker.metadata.own_topics import OwnTopic
     from barnabas.broker.partitions.partition import Partition
     from barnabas.broker.storage.log.append import AppendResult
 
@@ -52,13 +53,13 @@ _NUMBERS_MAX: Final = 10_000
 class CoordinatorLog:
     """Appends a coordinator's records, in the event loop. A key is a group id or a transactional id."""
 
-    def __init__(self, topic: CoordinatorTopic, parts: LogParts) -> None:
+    def __init__(self, topic: OwnTopic, parts: LogParts) -> None:
         self.topic = topic
         self._partitions = parts.partitions
         self._store = parts.store
         self._config = parts.config
         self._flush_waits = parts.flush_waits
-        self._creation = TopicCreation(topic, parts.changes, parts.config, self.partition_of, parts.loop)
+        self._creation = TopicCreation(topic, parts.changes, self.partition_of, parts.loop)
         self._flushing: dict[int, int] = {}
         """By partition: the offset up to which a flush makes everything in memory durable."""
         self._loading: set[int] = set()
@@ -97,7 +98,7 @@ class CoordinatorLog:
     def _partition_of(self, key: str) -> int:
         if not self._partition_count and self.exists:  # a client created it
             self._partition_count = len(self._store.image.topics[self.topic.name].partitions)
-        count = self._partition_count or self._config.broker.get_int(self.topic.partition_count_property)
+        count = self._partition_count or self.topic.partition_count(self._config.broker)
         return partition_of(key, count)
 
     def ensure_loaded(self, key: str) -> None:

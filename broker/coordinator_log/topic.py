@@ -1,4 +1,4 @@
-"""The internal topic of a coordinator, and the partition of each of its keys.
+"""The partition of each key of a coordinator's topic.
 
 The partition is `abs(hash) % partitions` with Java's String.hashCode of the group id or transactional id, where abs of
 the lowest int is 0. It is not the `toPositive` mask of Kafka's producer: they differ for every negative hash, and Kafka
@@ -9,24 +9,9 @@ TransactionStateManager.partitionFor; Utils.abs.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from barnabas.config import BrokerConfig
-    from barnabas.protocol.messages.topics.topics import NewTopic
+from typing import Final
 
 _INT32_MIN: Final = -(2**31)
-
-
-@dataclass(frozen=True, slots=True)
-class CoordinatorTopic:
-    """`new_topic` returns the topic as Kafka creates it, with the one replica that a single node has."""
-
-    name: str
-    partition_count_property: str
-    new_topic: Callable[[BrokerConfig], NewTopic]
 
 
 def partition_of(key: str, partition_count: int) -> int:

@@ -22,15 +22,14 @@ from barnabas.broker.groups.classic.settings import GroupSettings
 from barnabas.broker.groups.consumer.settings import ConsumerGroupSettings, GroupContext
 from barnabas.broker.groups.group import GroupType
 from barnabas.broker.groups.log.group_log import GroupLog
-from barnabas.broker.groups.log.offsets_topic import OFFSETS_TOPIC
 from barnabas.broker.groups.log.records import GroupRecord
 from barnabas.broker.groups.offsets.expiry import OffsetExpiryTask
 from barnabas.broker.groups.offsets.service import GroupOffsets
 from barnabas.broker.groups.offsets.transactional import TransactionalOffsets
 from barnabas.broker.groups.registry import GroupRegistry
 from barnabas.broker.groups.timers import GroupClock
-from barnabas.broker.share.topic import SHARE_STATE_TOPIC
 from barnabas.protocol.groups.keys import OffsetCommitKey
+from barnabas.protocol.topic_name import OFFSETS_TOPIC, SHARE_STATE_TOPIC
 from barnabas.protocol.uuids import ZERO_UUID
 
 if TYPE_CHECKING:

@@ -194,7 +194,7 @@ def _open(config: BrokerConfig, log_manager: LogManager, clock: Clock, *, takes_
         found=found,
         was_clean=report.was_clean,
         takes_over=takes_over,
-        initial_features=config.initial_features,
+        config=config,
     )
 
     if not (log_dir / bootstrap_checkpoint.FILE_NAME).exists():

@@ -6,7 +6,7 @@ the default, and this node leads every partition.
 
 Different from Kafka: partitions that this process could not hold open are refused (placement.py), and the default
 replication factor is always 1, because users bring a server.properties with another `default.replication.factor`;
-a warning at start mentions it.
+a warning at start mentions it; the broker's own topics have own defaults (own_topics.py).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from barnabas.broker.metadata.config_resources import ensure_texts_fit
 from barnabas.broker.metadata.image import MetadataImage, TopicImage
 from barnabas.broker.metadata.mirrors.image import mirror_record
 from barnabas.broker.metadata.mirrors.refusals import ensure_not_mirrored
+from barnabas.broker.metadata.own_topics import completed
 from barnabas.broker.metadata.placement import Placement
 from barnabas.broker.metadata.plan import Plan, PlanningImage
 from barnabas.broker.metadata.topic_quota import TakeQuota, take_freely
@@ -66,6 +67,7 @@ def plan_create_topics(
             if times_named[topic.name] > 1:
                 raise BrokerError(ErrorCode.INVALID_REQUEST, f"Duplicate topic name: '{topic.name}'.")
             _ensure_new_name(planning, collisions, topic.name)
+            topic = completed(topic, config)
             configs = _texts_of(topic.configs)
             warnings = _ensure_configs(configs, config)
             count = _partition_count(topic, config, placement, room)

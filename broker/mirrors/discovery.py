@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.mirrors.topic import TopicMirrorState
+from barnabas.protocol.topic_name import CLUSTER_METADATA_TOPIC, is_internal
 
 if TYPE_CHECKING:
     from barnabas.broker.metadata.image import MetadataImage
@@ -29,10 +30,6 @@ if TYPE_CHECKING:
 
 _PLAIN_NAME: Final = re.compile(r"(?:[a-zA-Z0-9_-]|\\[.-])+")
 """Patterns that match only one topic. A dot matches every character unless it is escaped, as `re.escape` does."""
-
-INTERNAL_TOPICS: Final = frozenset(
-    {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"}
-)
 
 
 @dataclass(slots=True)
@@ -57,7 +54,8 @@ class TopicFilter:
 
     def matches(self, name: str) -> bool:
         """Return whether one of the patterns matches the whole name."""
-        return name not in INTERNAL_TOPICS and any(each.fullmatch(name) for each in self._patterns)
+        is_user_topic = not is_internal(name) and name != CLUSTER_METADATA_TOPIC
+        return is_user_topic and any(each.fullmatch(name) for each in self._patterns)
 
 
 def named_topics(definition: MirrorDefinition, image: MetadataImage) -> frozenset[str] | None:

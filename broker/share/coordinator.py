@@ -16,10 +16,10 @@ from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.share.shard import ShareRecord, StateChange, StateShard
 from barnabas.broker.share.state_loading import ShareStateLoading
 from barnabas.broker.share.state_log import ShareStateLog
-from barnabas.broker.share.topic import SHARE_STATE_TOPIC
 from barnabas.broker.share.upkeep import ShareStateUpkeep
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.share.state_records import SharePartitionKey, ShareSnapshot
+from barnabas.protocol.topic_name import SHARE_STATE_TOPIC
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.coordinator_log.loading import Loaded, LogLoading
 from barnabas.broker.share.shard import StateShard
-from barnabas.broker.share.topic import SHARE_STATE_TOPIC
+from barnabas.protocol.topic_name import SHARE_STATE_TOPIC
 
 if TYPE_CHECKING:
     from collections.abc import Callable

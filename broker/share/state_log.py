@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from barnabas.broker.coordinator_log.log import CoordinatorLog
+from barnabas.broker.metadata.own_topics import SHARE_STATE
 from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.share.shard import ShareRecord, StateShard
-from barnabas.broker.share.topic import SHARE_STATE
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.records.builder import RecordBatchBuilder
 from barnabas.protocol.share.state_records import SharePartitionKey, encode_key, encode_value

@@ -14,8 +14,8 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from barnabas.broker.share.topic import SHARE_STATE_TOPIC
 from barnabas.protocol.errors import BrokerError
+from barnabas.protocol.topic_name import SHARE_STATE_TOPIC
 
 if TYPE_CHECKING:
     from barnabas.broker.coordinator_log.parts import LogParts

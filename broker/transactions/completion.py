@@ -18,7 +18,7 @@ from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.printable import printable
 from barnabas.broker.storage.files.failpoints import failpoint
 from barnabas.broker.transactions import outcomes
-from barnabas.broker.transactions.topic import TRANSACTION_TOPIC
+from barnabas.protocol.topic_name import TRANSACTION_TOPIC
 
 if TYPE_CHECKING:
     import asyncio

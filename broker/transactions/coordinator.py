@@ -32,12 +32,12 @@ from barnabas.broker.transactions.metadata import (
     NO_TIMEOUT_MS,
     PartitionKey,
 )
-from barnabas.broker.transactions.topic import TRANSACTION_TOPIC
 from barnabas.broker.transactions.transitions import TransactionOpenError
 from barnabas.broker.transactions.upkeep import TransactionUpkeep
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.data.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from barnabas.protocol.messages.transactions.end_txn import EndTxnRequest, EndTxnResponse
+from barnabas.protocol.topic_name import TRANSACTION_TOPIC
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor

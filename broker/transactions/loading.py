@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from barnabas.broker.coordinator_log.loading import Loaded, LogLoading
-from barnabas.broker.transactions.topic import TRANSACTION_TOPIC
+from barnabas.protocol.topic_name import TRANSACTION_TOPIC
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.coordinator_log.log import Appended, CoordinatorLog
 from barnabas.broker.coordinator_log.parts import LogParts
+from barnabas.broker.metadata.own_topics import TRANSACTION_STATE
 from barnabas.broker.transactions.metadata import TransactionMetadata
 from barnabas.broker.transactions.records import encode_metadata
 from barnabas.broker.transactions.state import TransactionState
-from barnabas.broker.transactions.topic import TRANSACTION_STATE
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.records.builder import RecordBatchBuilder
 from barnabas.protocol.records.kernels.kernel import one_record_batch

@@ -12,7 +12,6 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from barnabas.broker.groups.log.offsets_topic import OFFSETS_TOPIC
 from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.partitions.kernels.kernel import appends
 from barnabas.broker.printable import printable
@@ -22,6 +21,7 @@ from barnabas.broker.transactions.metadata import EPOCH_PER_TRANSACTION, Partiti
 from barnabas.broker.transactions.state import TransactionState
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.records.end_marker import EndMarker
+from barnabas.protocol.topic_name import OFFSETS_TOPIC
 
 if TYPE_CHECKING:
     from barnabas.broker.coordinator_log.log import Appended

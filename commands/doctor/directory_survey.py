@@ -24,9 +24,9 @@ from barnabas.config.value import Setting
 from barnabas.protocol.errors import BrokerError, DecodeError
 from barnabas.protocol.records.batch import iter_batches
 from barnabas.protocol.records.reader import read_records
+from barnabas.protocol.topic_name import OFFSETS_TOPIC
 from barnabas.protocol.topic_partition import TopicPartition
 
-_OFFSETS_TOPIC = "__consumer_offsets"
 _BUFFER_BYTES = 4 * 1024 * 1024
 _NO_TRANSACTION = -1
 _GROUP_EPOCH_KEY = (3).to_bytes(2, "big")
@@ -87,7 +87,7 @@ def survey(report: DirectoryReport) -> Survey:
         try:
             for log in manager.logs():
                 transactions += _open_transactions(log)
-                if log.topic_partition.topic == _OFFSETS_TOPIC:
+                if log.topic_partition.topic == OFFSETS_TOPIC:
                     notes += _add_groups(log, groups)
             progress = manager.load_progress.items()
             notes += [f"{each} cannot be read" for each, how in progress if how.state is LoadState.FAILED]

@@ -25,7 +25,6 @@ from barnabas.broker.storage.files.durable_files import write_durably
 from barnabas.broker.storage.files.partition_directory import directory_name, parse_directory_name
 from barnabas.broker.storage.inspection.open_transactions import OpenTransaction, open_transactions
 from barnabas.broker.storage.inspection.transaction_decisions import (
-    TRANSACTION_STATE_TOPIC,
     Decision,
     transaction_decisions,
 )
@@ -39,7 +38,7 @@ from barnabas.commands.output import print_line, print_note
 from barnabas.explanation.wording import counted
 from barnabas.protocol.errors import BrokerError, DecodeError
 from barnabas.protocol.records.end_marker import EndMarker
-from barnabas.protocol.topic_name import CLUSTER_METADATA_TOPIC
+from barnabas.protocol.topic_name import CLUSTER_METADATA_TOPIC, TRANSACTION_TOPIC
 from barnabas.protocol.topic_partition import TopicPartition
 
 
@@ -127,9 +126,9 @@ def _ensure_decisions_are_here(log_dirs: Sequence[Path]) -> None:
                 "have committed in another"
             )
         return
-    topic = image.topics.get(TRANSACTION_STATE_TOPIC)
+    topic = image.topics.get(TRANSACTION_TOPIC)
     for number in topic.partitions if topic is not None else ():
-        name = directory_name(TopicPartition(TRANSACTION_STATE_TOPIC, number))
+        name = directory_name(TopicPartition(TRANSACTION_TOPIC, number))
         if not any((log_dir / name).is_dir() for log_dir in log_dirs):
             raise CommandFailure(
                 f"{name} is in none of these directories: name all of log.dirs, because the coordinator may have "

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from barnabas.broker.storage.files.partition_directory import DirectoryKind, parse_directory_name
 from barnabas.pipeline.errors import PipelineError
+from barnabas.protocol.topic_name import INTERNAL_PREFIX
 
 _TASKS_PER_CORE = 8
 
@@ -44,7 +45,7 @@ def find_logs(log_dirs: Sequence[Path], topics: Collection[str] = (), *, interna
             if parsed is None or parsed.kind is not DirectoryKind.CURRENT:
                 continue
             topic, partition = parsed.topic_partition
-            if topic in topics or (not topics and (internal or not topic.startswith("__"))):
+            if topic in topics or (not topics and (internal or not topic.startswith(INTERNAL_PREFIX))):
                 found.append(StoredLog(str(log_dir.absolute()), str(path.absolute()), topic, partition))
     missing = sorted(set(topics) - {log.topic for log in found})
     places = ", ".join(str(log_dir) for log_dir in log_dirs)

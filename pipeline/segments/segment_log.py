@@ -21,11 +21,8 @@ from barnabas.pipeline.segments.index import SegmentEnd, SegmentFile
 from barnabas.pipeline.segments.reading import SegmentPart
 from barnabas.pipeline.segments.times import first_offset_at
 from barnabas.pipeline.segments.transactions import aborted_transactions, last_stable_offset
+from barnabas.protocol.topic_name import INTERNAL_PREFIX
 from barnabas.protocol.topic_partition import TopicPartition
-
-INTERNAL_PREFIX = "__"
-"""Prefix of internal topics, which are read only when the subscription names them."""
-
 
 _LOOKS = 3
 

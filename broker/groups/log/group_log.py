@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.coordinator_log.log import Appended, CoordinatorLog
 from barnabas.broker.coordinator_log.parts import LogParts
-from barnabas.broker.groups.log.offsets_topic import CONSUMER_OFFSETS
 from barnabas.broker.groups.log.records import GroupRecord, TransactionWriter, encode_batches
+from barnabas.broker.metadata.own_topics import CONSUMER_OFFSETS
 from barnabas.protocol.compression import Codec
 
 if TYPE_CHECKING:

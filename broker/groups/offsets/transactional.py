@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from barnabas.broker.groups.log.offsets_topic import OFFSETS_TOPIC
 from barnabas.broker.groups.log.records import GroupRecord, TransactionWriter
 from barnabas.broker.groups.offsets.checks import AcceptedPartition, refuse_long_metadata
 from barnabas.broker.groups.offsets.pending import PendingOffset, PendingRecord
@@ -22,6 +21,7 @@ from barnabas.broker.printable import printable
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.groups.keys import OffsetCommitKey
 from barnabas.protocol.groups.offsets import OffsetCommitValue
+from barnabas.protocol.topic_name import OFFSETS_TOPIC
 
 if TYPE_CHECKING:
     from barnabas.broker.coordinator_log.log import Appended

@@ -22,7 +22,6 @@ from barnabas.broker.groups.share.offsets import ShareGroupOffsets
 from barnabas.broker.groups.share.records import states_record
 from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.printable import printable
-from barnabas.broker.share.topic import SHARE_STATE_TOPIC
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.groups.explain_group import GroupEventKind
 from barnabas.protocol.messages.groups.share_group_heartbeat import (
@@ -31,6 +30,7 @@ from barnabas.protocol.messages.groups.share_group_heartbeat import (
     ShareGroupHeartbeatRequest,
     ShareGroupHeartbeatResponse,
 )
+from barnabas.protocol.topic_name import SHARE_STATE_TOPIC
 
 if TYPE_CHECKING:
     from barnabas.broker.coordinator_log.log import Appended

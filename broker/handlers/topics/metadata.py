@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from barnabas.broker.network.advertised import AdvertisedAddresses
     from barnabas.broker.network.session import Session
     from barnabas.broker.partitions.registry import PartitionRegistry
-    from barnabas.protocol.messages.topics.topics import NewTopic
 
 _ABOVE_QUOTA = ErrorCode.THROTTLING_QUOTA_EXCEEDED
 
@@ -155,11 +154,11 @@ class MetadataHandler:
     async def _create_and_answer(
         self, session: Session, request: MetadataRequest, asked: _Asked, missing: list[str]
     ) -> MetadataResponse:
-        from barnabas.protocol.messages.topics.topics import CreateTopicsRequest  # late: most requests create none
+        from barnabas.protocol.messages.topics.topics import CreateTopicsRequest, NewTopic  # late: seldom needed
 
         try:
             created = await self._changes.create_topics(
-                CreateTopicsRequest([self._new_topic(name) for name in missing]),
+                CreateTopicsRequest([NewTopic(name) for name in missing]),
                 mutation_quota(session, is_strict=True),
             )
         except BrokerError as error:
@@ -169,17 +168,6 @@ class MetadataHandler:
             refused = {result.name: result.error for result in created.topics if result.error is not _ABOVE_QUOTA}
         # A topic that another client created meanwhile is refused here, but it is in the image and answered from there.
         return await self._answer(Turns(), session, request, asked._replace(refused={**asked.refused, **refused}))
-
-    def _new_topic(self, name: str) -> NewTopic:
-        """Return the topic with the broker's defaults, or with the configs of a coordinator's topic."""
-        from barnabas.broker.groups.log.offsets_topic import CONSUMER_OFFSETS
-        from barnabas.broker.transactions.topic import TRANSACTION_STATE
-        from barnabas.protocol.messages.topics.topics import NewTopic
-
-        for topic in (CONSUMER_OFFSETS, TRANSACTION_STATE):
-            if topic.name == name:
-                return topic.new_topic(self._config.broker)
-        return NewTopic(name)
 
     async def _answer(
         self, turns: Turns, session: Session, request: MetadataRequest, asked: _Asked

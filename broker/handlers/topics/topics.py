@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from barnabas.broker.config_entries import topic_entries
 from barnabas.broker.handlers.authorization import denial, is_cluster_allowed
 from barnabas.broker.handlers.turns import Turns, denied_in_turns
+from barnabas.broker.metadata.own_topics import completed
 from barnabas.broker.quotas.mutation import mutation_quota
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
@@ -85,8 +86,9 @@ class CreateTopicsHandler:
                 result.partitions = result.replication_factor = -1
                 result.config_error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
             elif request.describe:
-                configs = {name: value for name, value in asked.configs.items() if value is not None}
-                result.configs = topic_entries(self._config.broker, configs, with_docs=False)
+                broker = self._config.broker
+                configs = {name: value for name, value in completed(asked, broker).configs.items() if value is not None}
+                result.configs = topic_entries(broker, configs, with_docs=False)
         return _counted(TopicsResponse(results), self._probe)
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.groups.log.offsets_topic import OFFSETS_TOPIC
 from barnabas.broker.handlers.authorization import ensure_allowed
 from barnabas.broker.handlers.transactions.counting import counted
 from barnabas.broker.network.deferred import Deferred
@@ -19,6 +18,7 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.security.resources import Operation, ResourceType
 from barnabas.protocol.messages.transactions.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+from barnabas.protocol.topic_name import OFFSETS_TOPIC
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
-from barnabas.broker.groups.log.offsets_topic import OFFSETS_TOPIC
 from barnabas.broker.groups.offsets.checks import AcceptedPartition, accept_partitions, topic_names
 from barnabas.broker.handlers.authorization import ensure_allowed
 from barnabas.broker.handlers.turns import Turns, denied_in_turns, in_turns_then_deferred
@@ -24,6 +23,7 @@ from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.security.resources import Operation, ResourceType
 from barnabas.protocol.messages.transactions.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
+from barnabas.protocol.topic_name import OFFSETS_TOPIC
 
 if TYPE_CHECKING:
     from barnabas.broker.groups.coordinator import GroupCoordinator

@@ -1,8 +1,7 @@
 """Adoption of the topics of a directory without a metadata log, written by a Kafka with ZooKeeper.
 
 Each partition directory becomes a partition; each topic gets the id of its `partition.metadata` or a new one, and
-default configs, because the directory holds no others. Internal topics stay compacted: with retention they would lose
-their state.
+default configs, because the directory holds no others.
 """
 
 from __future__ import annotations
@@ -14,14 +13,7 @@ from barnabas.broker.metadata.errors import MetadataError
 from barnabas.broker.storage.files.errors import StorageError
 from barnabas.broker.storage.files.partition_metadata_file import read_partition_metadata
 from barnabas.protocol.metadata.partition_state import PartitionState
-from barnabas.protocol.metadata.records import (
-    TOPIC_RESOURCE,
-    ConfigRecord,
-    MetadataRecord,
-    PartitionRecord,
-    TopicRecord,
-)
-from barnabas.protocol.topic_name import is_internal
+from barnabas.protocol.metadata.records import MetadataRecord, PartitionRecord, TopicRecord
 from barnabas.protocol.uuids import random_uuid
 
 PartitionDirectories = Mapping[str, Mapping[int, Path]]
@@ -42,8 +34,6 @@ def adoption_records(
             )
         topic_id = _topic_id(partitions.values())
         records.append(TopicRecord(topic, topic_id))
-        if is_internal(topic):
-            records.append(ConfigRecord(TOPIC_RESOURCE, topic, "cleanup.policy", "compact"))
         for partition, path in sorted(partitions.items()):
             state = PartitionState((node_id,), (node_id,), node_id, directories=(directory_ids[path.parent],))
             records.append(PartitionRecord(partition, topic_id, state))

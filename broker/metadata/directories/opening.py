@@ -5,6 +5,7 @@ an empty log                            the records of bootstrap.checkpoint, or 
                                         initial.features; or `metadata.version` 19 and the topics of a directory
                                         written with ZooKeeper
 after an unclean stop, or after Kafka   every partition gets this node as leader with the next leader epoch
+a topic of our own lacks configs        those of the list (own_topics)
 a standby that takes over               every partition gets this node as leader with a leader epoch far above, and
                                         producer ids that the lost broker may have handed out are skipped
 """
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.broker.metadata.directories.adoption import PartitionDirectories, adoption_records
 from barnabas.broker.metadata.directories.leadership import leadership_records
@@ -27,7 +28,11 @@ from barnabas.broker.metadata.producer_ids import skipped_ids_record
 from barnabas.protocol.metadata.control import Voter
 from barnabas.protocol.metadata.levels import INITIAL_LEVEL, METADATA_VERSION, has_transactions
 from barnabas.protocol.metadata.records import AbortTransactionRecord, MetadataRecord
+from barnabas.protocol.topic_name import INTERNAL_TOPICS
 from barnabas.protocol.uuids import ZERO_UUID
+
+if TYPE_CHECKING:
+    from barnabas.config import BrokerConfig
 
 FIRST_EPOCH = 1
 
@@ -64,12 +69,12 @@ def plan_opening(
     found: PartitionDirectories,
     was_clean: bool,
     takes_over: bool = False,
-    initial_features: Mapping[str, int],
+    config: BrokerConfig,
 ) -> Opening:
     """Plan the opening. `found`, the partition directories, matter only for an empty log. Raises MetadataError.
 
     `takes_over`: the directory is a standby's copy, whose active broker may have written more in its epochs.
-    `initial_features` are those of a new directory, in which no partition is found.
+    `config` has the features of a new directory, in which no partition is found, and the configs of our own topics.
     """
     image = replayed.image
     records: list[MetadataRecord] = []
@@ -77,7 +82,7 @@ def plan_opening(
     level = image.level
     features = {} if level is None else {METADATA_VERSION: level}
     if level is None:
-        features = {METADATA_VERSION: INITIAL_LEVEL, **({} if found else initial_features)}
+        features = {METADATA_VERSION: INITIAL_LEVEL, **({} if found else config.initial_features)}
         if bootstrap is not None:
             stored = level_of(bootstrap)
             assert stored is not None, "bootstrap records have a level"
@@ -90,9 +95,16 @@ def plan_opening(
             f"{next(iter(next(iter(found.values())).values())).parent} has no metadata log: its {len(found)} topics "
             "are adopted with default configs"
         )
+    opened = _with(image, records)
+    if not INTERNAL_TOPICS.isdisjoint(opened.topics):
+        from barnabas.broker.metadata.own_topics import config_warnings, missing_configs  # late: a new broker has none
+
+        added = missing_configs(opened, config)
+        records += added
+        warnings += config_warnings(opened, added)
     changed = not was_clean or takes_over or replayed.led_by_kafka
     records += leadership_records(
-        _with(image, records),
+        opened,
         identity.node_id,
         raise_epochs=changed and replayed.exists,
         takes_over=takes_over and replayed.exists,

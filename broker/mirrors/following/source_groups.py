@@ -22,6 +22,7 @@ from barnabas.protocol.messages.groups.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchResponse,
 )
+from barnabas.protocol.topic_name import INTERNAL_PREFIX
 from barnabas.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -32,9 +33,6 @@ GROUPS_AT_ONCE: Final = 50
 
 _SHARE: Final = "Share"
 """Share groups have no committed offsets."""
-
-_INTERNAL_PREFIX: Final = "__"
-"""Names of internal groups and topics begin with it."""
 
 
 class GroupOffset(NamedTuple):
@@ -89,7 +87,7 @@ class SourceGroups:
         return found
 
     def _matches(self, group_id: str) -> bool:
-        is_internal = group_id.startswith(_INTERNAL_PREFIX)
+        is_internal = group_id.startswith(INTERNAL_PREFIX)
         return bool(group_id) and not is_internal and any(each.fullmatch(group_id) for each in self._patterns)
 
 

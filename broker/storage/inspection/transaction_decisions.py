@@ -15,11 +15,10 @@ from barnabas.broker.storage.inspection.file_types import FileType, known_files
 from barnabas.broker.storage.inspection.log_walk import LogWalk, StoredBatch
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.records.reader import read_records
+from barnabas.protocol.topic_name import TRANSACTION_TOPIC
 from barnabas.protocol.topic_partition import TopicPartition
 from barnabas.protocol.transactions.keys import decode_transaction_key
 from barnabas.protocol.transactions.values import decode_transaction_value
-
-TRANSACTION_STATE_TOPIC = "__transaction_state"
 
 ONGOING = 1
 PREPARE_COMMIT = 2
@@ -73,8 +72,8 @@ def transaction_decisions(data_directories: Iterable[Path]) -> dict[int, Decisio
     """Return the last decision per producer id. Raises OSError, DecodeError for an unreadable state."""
     found: dict[str, Decision] = {}
     for directory in data_directories:
-        for partition in sorted(directory.glob(f"{TRANSACTION_STATE_TOPIC}-[0-9]*")):
-            if partition.name.removeprefix(f"{TRANSACTION_STATE_TOPIC}-").isdigit():
+        for partition in sorted(directory.glob(f"{TRANSACTION_TOPIC}-[0-9]*")):
+            if partition.name.removeprefix(f"{TRANSACTION_TOPIC}-").isdigit():
                 _read_partition(partition, found)
     return {decision.producer_id: decision for decision in found.values()}
 

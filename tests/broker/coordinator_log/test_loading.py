@@ -12,10 +12,11 @@ import pytest
 from barnabas.broker.coordinator_log.loading import Loaded, LogLoading
 from barnabas.broker.coordinator_log.log import CoordinatorLog
 from barnabas.broker.coordinator_log.parts import LogParts
+from barnabas.broker.metadata.own_topics import TRANSACTION_STATE
 from barnabas.broker.partitions.registry import PartitionRegistry
-from barnabas.broker.transactions.topic import TRANSACTION_STATE, TRANSACTION_TOPIC
 from barnabas.protocol.errors import BrokerError
 from barnabas.protocol.metadata.partition_state import NO_LEADER
+from barnabas.protocol.topic_name import TRANSACTION_TOPIC
 from barnabas.protocol.topic_partition import TopicPartition
 from tests.support.manual_loop import ManualLoop
 from tests.support.transactions.real_partitions import RealPartitions

@@ -12,8 +12,8 @@ from datetime import timedelta
 from pathlib import Path
 
 from barnabas.broker.coordinator_log.topic import partition_of
-from barnabas.broker.groups.log.offsets_topic import OFFSETS_TOPIC
 from barnabas.broker.storage.files.failpoints import VARIABLE as FAILPOINTS
+from barnabas.protocol.topic_name import OFFSETS_TOPIC
 from tests.support.daemon import start_daemon, with_fault
 from tests.support.groups.committed import commit, create_topic, fetch, until_loaded
 from tests.support.kafka.kafka_wire import KafkaWire, schema
@@ -44,15 +44,15 @@ loader.load_offsets_partition = held
 """
 
 BUG_IN_THE_FIRST_CREATION = """
-from barnabas.broker.groups.log.offsets_topic import CONSUMER_OFFSETS
-new = CONSUMER_OFFSETS.new_topic
+from barnabas.broker.metadata_changes import MetadataChanges
+create = MetadataChanges.create_in_steps
 failed = []
-def new_or_fail(config):
+async def create_or_fail(self, topic, steps):
     if not failed:
         failed.append(True)
         raise LookupError("a bug of the creation")
-    return new(config)
-object.__setattr__(CONSUMER_OFFSETS, "new_topic", new_or_fail)
+    return await create(self, topic, steps)
+MetadataChanges.create_in_steps = create_or_fail
 """
 
 BUG_IN_THE_FIRST_APPEND = """

@@ -13,12 +13,12 @@ from uuid import UUID
 import pytest
 
 from barnabas.broker.coordinator_log.topic import partition_of
-from barnabas.broker.groups.log.offsets_topic import OFFSETS_TOPIC
 from barnabas.protocol.groups.keys import GroupMetadataKey, OffsetCommitKey, decode_key, encode_key
 from barnabas.protocol.groups.offsets import OffsetCommitValue, decode_offset_commit, encode_offset_commit
 from barnabas.protocol.records.batch import iter_batches
 from barnabas.protocol.records.builder import RecordBatchBuilder
 from barnabas.protocol.records.reader import read_records
+from barnabas.protocol.topic_name import OFFSETS_TOPIC
 from barnabas.protocol.uuids import ZERO_UUID
 from tests.support.daemon import Daemon, start_daemon
 from tests.support.groups.committed import commit, create_topic, fetch, until_loaded

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.groups.log.offsets_topic import OFFSETS_TOPIC
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.groups.streams_group_heartbeat import StatusCode
+from barnabas.protocol.topic_name import OFFSETS_TOPIC
 from tests.support.authorization.entities import request
 from tests.support.daemon import Daemon, start_daemon
 from tests.support.eventually import eventually

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from barnabas.broker.coordinator_log.topic import partition_of
-from barnabas.broker.groups.log.offsets_topic import OFFSETS_TOPIC
 from barnabas.protocol.groups.keys import OffsetCommitKey, decode_key
 from barnabas.protocol.groups.offsets import decode_offset_commit
 from barnabas.protocol.records.batch import iter_batches
 from barnabas.protocol.records.end_marker import decode_end_marker
 from barnabas.protocol.records.reader import read_records
+from barnabas.protocol.topic_name import OFFSETS_TOPIC
 from barnabas.protocol.uuids import ZERO_UUID
 from tests.support.daemon import Daemon, start_daemon
 from tests.support.groups.committed import commit, create_topic, fetch, until_loaded

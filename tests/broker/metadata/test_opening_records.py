@@ -24,7 +24,6 @@ from barnabas.broker.metadata.log.bootstrap_checkpoint import read_bootstrap_rec
 from barnabas.protocol.metadata.control import SnapshotFooter, SnapshotHeader
 from barnabas.protocol.metadata.partition_state import PartitionState
 from barnabas.protocol.metadata.records import (
-    ConfigRecord,
     FeatureLevelRecord,
     MetadataRecord,
     PartitionRecord,
@@ -148,7 +147,6 @@ def test_directories_written_with_zookeeper_become_topics_with_default_configs(t
     assert isinstance(offsets, TopicRecord)
     assert records == [
         TopicRecord("__consumer_offsets", offsets.topic_id),
-        ConfigRecord(2, "__consumer_offsets", "cleanup.policy", "compact"),
         PartitionRecord(0, offsets.topic_id, state),
         TopicRecord("orders", ID),
         PartitionRecord(0, ID, state),

@@ -26,6 +26,7 @@ from barnabas.protocol.metadata.records import (
     TopicRecord,
     UnknownRecord,
 )
+from barnabas.protocol.topic_name import OFFSETS_TOPIC
 from barnabas.protocol.topic_partition import TopicPartition
 from barnabas.protocol.uuids import uuid_text
 from tests.support.storage.metadata_store import SEGMENT, append, open_store, opened, records_of, tree
@@ -284,6 +285,8 @@ def test_a_directory_written_with_zookeeper_opens_with_default_configs_and_a_war
 ) -> None:
     with opened(tmp_path) as first:
         first.create(NewTopic("orders", 2))
+        first.create(NewTopic(OFFSETS_TOPIC, 1))
+        configs = first.store.image.topic_configs(OFFSETS_TOPIC)
     for name in (*tree(tmp_path / "__cluster_metadata-0"),):
         (tmp_path / "__cluster_metadata-0" / name).unlink()
     (tmp_path / "__cluster_metadata-0").rmdir()
@@ -294,10 +297,14 @@ def test_a_directory_written_with_zookeeper_opens_with_default_configs_and_a_war
         assert (second.store.node_id, second.store.cluster_id) == (3, "old-cluster")
         assert "adopted with default configs" in "".join(second.store.warnings)
         assert "adopted with default configs" in caplog.text
-        assert sorted(str(log.topic_partition) for log in second.log_manager.logs()) == ["orders-0", "orders-1"]
+        assert f"topic {OFFSETS_TOPIC} had no configs of its own" in caplog.text
+        logs = sorted(str(log.topic_partition) for log in second.log_manager.logs())
+        assert logs == [f"{OFFSETS_TOPIC}-0", "orders-0", "orders-1"]
     assert (tmp_path / "orders-1/partition.metadata").exists()
     with opened(tmp_path) as third:
         assert third.store.warnings == ()
+        assert third.store.image.topic_configs(OFFSETS_TOPIC) == configs
+        assert configs["cleanup.policy"] == "compact"
         assert len(third.store.image.topics["orders"].partitions) == 2
 
 

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 import pytest
 
 from barnabas.broker.coordinator_log.topic import partition_of
-from barnabas.broker.groups.log.offsets_topic import OFFSETS_TOPIC
+from barnabas.protocol.topic_name import OFFSETS_TOPIC
 from tests.interop.clients.features import plain
 from tests.interop.clients.target import Target
 from tests.interop.conftest import Tool

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.broker.coordinator_log.topic import partition_of
-from barnabas.broker.groups.log.offsets_topic import OFFSETS_TOPIC
+from barnabas.protocol.topic_name import OFFSETS_TOPIC
 from tests.support.daemon import start_daemon
 from tests.support.kafka.apache_kafka import Kafka, initial_features
 from tests.support.kafka.kafka_wire import KafkaWire

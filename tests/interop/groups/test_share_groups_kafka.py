@@ -6,11 +6,11 @@ import re
 import shutil
 from pathlib import Path
 
-from barnabas.broker.groups.log.offsets_topic import OFFSETS_TOPIC
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.groups.keys import decode_key
 from barnabas.protocol.groups.share_group_keys import ShareGroupKey, ShareTargetMetadataKey
 from barnabas.protocol.records import iter_batches, read_records
+from barnabas.protocol.topic_name import OFFSETS_TOPIC
 from tests.support.daemon import start_daemon
 from tests.support.groups.share_groups import (
     alter,

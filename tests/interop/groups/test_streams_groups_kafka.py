@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from barnabas.broker.groups.log.offsets_topic import OFFSETS_TOPIC
+from barnabas.protocol.topic_name import OFFSETS_TOPIC
 from tests.support.daemon import start_daemon
 from tests.support.eventually import eventually
 from tests.support.groups.streams_requests import SETTINGS, Member, create_topic, describe, live, records_of, settled

@@ -23,12 +23,12 @@ from typing import Any
 
 from confluent_kafka import Producer
 
-from barnabas.broker.groups.log.offsets_topic import OFFSETS_TOPIC
 from barnabas.protocol.groups.keys import GroupMetadataKey, OffsetCommitKey, decode_key
 from barnabas.protocol.groups.metadata import decode_group_metadata
 from barnabas.protocol.groups.offsets import decode_offset_commit
 from barnabas.protocol.records.batch import iter_batches
 from barnabas.protocol.records.reader import read_records
+from barnabas.protocol.topic_name import OFFSETS_TOPIC
 from tests.support.daemon import REPOSITORY
 from tests.support.eventually import eventually
 

@@ -17,7 +17,6 @@ from barnabas.broker.metadata.log.metadata_log import MetadataLog
 from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.share.coordinator import ShareCoordinator, TopicIdPartition
 from barnabas.broker.share.needed_offsets import NeededOffsets
-from barnabas.broker.share.topic import SHARE_STATE_TOPIC
 from barnabas.broker.share.upkeep import ShareStateUpkeep
 from barnabas.broker.storage.files import checkpoint_file, clean_shutdown, durable_files, leader_epoch
 from barnabas.broker.storage.files import partition_metadata_file as metadata_file
@@ -31,6 +30,7 @@ from barnabas.broker.storage.segment import split
 from barnabas.broker.storage.segment.files import SegmentFiles
 from barnabas.broker.storage.segment.log_segment import LogSegment
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.topic_name import SHARE_STATE_TOPIC
 
 
 class Mutation(NamedTuple):
