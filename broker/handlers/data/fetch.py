@@ -19,8 +19,10 @@ UNKNOWN_LEADER_EPOCH if the follower sends an epoch; INCONSISTENT_TOPIC_ID for a
 fetch session. For the whole request: the errors of fetch sessions (fetch_contexts.py); UNKNOWN_SERVER_ERROR, as in
 Kafka, for an unknown isolation level.
 
-Answered without waiting: any error or divergence, `max_wait_ms` 0, and records of a segment that is not the last,
-because a response takes records of one segment only and more follow.
+A partition that is not read, because it does not exist or the client may not read it, does not end the wait of the
+others, as in Kafka: the response would be the same again, and the client would ask without a pause. Answered without
+waiting: an error of a read, a divergence, `max_wait_ms` 0, no partition that is read, and records of a segment that is
+not the last, because a response takes records of one segment only and more follow.
 
 Plain requests of Kafka's protocol are served by kernels/_fetch.pyx where it was built.
 
@@ -51,6 +53,7 @@ from barnabas.protocol.messages.data.fetch import (
     READ_COMMITTED,
     STANDBY_REPLICA_ID,
     STANDBY_REPLICA_IDS,
+    UNREAD_ERRORS,
     AbortedTransaction,
     FetchPartition,
     FetchPartitionResult,
@@ -154,7 +157,7 @@ class FetchHandler:
             or self._draining
             or attempt.diverged
             or attempt.has_later_segments
-            or (not attempt.partitions and not isinstance(context, IncrementalFetch))
+            or not (attempt.partitions or (isinstance(context, IncrementalFetch) and context.session.has_settled))
         )
 
     async def _converted(
@@ -193,7 +196,7 @@ class FetchHandler:
         """Wait for `missing_bytes` to be appended, from now on, to the partitions that were read; answer by `read`."""
         waiting: DelayedFetch | SessionFetchWait
         if isinstance(context, IncrementalFetch):
-            context.watch_pending()
+            context.watch_pending(attempt.partitions)
             waiting = SessionFetchWait(
                 context.session,
                 missing_bytes=missing_bytes,
@@ -268,11 +271,14 @@ class FetchHandler:
                         _ensure_read_allowed(session, access, request, name)
                     results.append(self._read_one(session, name, topic.topic_id, entry, attempt, request, counts))
                 except BrokerError as error:
-                    attempt.failed = True
+                    if error.code in UNREAD_ERRORS:
+                        attempt.has_unread = True
+                    else:
+                        attempt.failed = True
                     results.append(self._refusal(name, entry, error))
                 yield
             attempt.topics.append(FetchTopicResult(name or "", results, topic.topic_id))
-        if attempt.failed:
+        if attempt.has_unread:
             yield
             attempt.topics = unread_last(attempt.topics)
 

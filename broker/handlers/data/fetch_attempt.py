@@ -26,6 +26,7 @@ class FetchAttempt:
         "committed_only",
         "diverged",
         "failed",
+        "has_unread",
         "max_bytes",
         "old_format",
         "partitions",
@@ -40,10 +41,14 @@ class FetchAttempt:
         self.budget = budget
         self.size = 0
         self.failed = False
+        """Whether the read of a partition failed."""
+        self.has_unread = False
+        """Whether a partition was not read: one of UNREAD_ERRORS."""
         self.diverged = False
         """Whether the log of a client diverges from a partition's."""
         self.topics: list[FetchTopicResult] = []
         self.partitions: list[Partition] = []
+        """Those that were read."""
         self.taken: list[tuple[Partition, int, FetchPartitionResult]] = []
         """Partition, offset and result of each partition with records."""
         self.old_format: list[OldFormatPart] = []

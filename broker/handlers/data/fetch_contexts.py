@@ -26,11 +26,12 @@ from barnabas.protocol.messages.data.fetch import NEW_SESSION, NO_SESSION, Fetch
 from barnabas.protocol.topic_name import MAX_TOPIC_NAME_LENGTH
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Generator, Iterable
 
     from barnabas.broker.handlers.data.fetch_session import Reader
     from barnabas.broker.handlers.data.fetch_session_cache import FetchSessionCache
     from barnabas.broker.network.session import Session
+    from barnabas.broker.partitions.partition import Partition
     from barnabas.broker.partitions.registry import PartitionRegistry, TopicName
     from barnabas.protocol.messages.data.fetch import (
         FetchPartition,
@@ -193,10 +194,15 @@ class IncrementalFetch:
             topics[-1].partitions.append(entry.fetch)
         return topics
 
-    def watch_pending(self) -> None:
-        """Watch the partitions that were read: a wait begins."""
+    def watch_pending(self, read: Iterable[Partition]) -> None:
+        """Watch the pending partitions that were read: a wait begins. What comes to the others does not end it."""
+        were_read = set(read)
         for entry in self.session.pending:
-            entry.watch(self._partitions.get(entry.topic, entry.fetch.partition))
+            partition = self._partitions.get(entry.topic, entry.fetch.partition)
+            if partition in were_read:
+                entry.watch(partition)
+            else:
+                entry.unwatch()
 
     def changed(self, results: list[FetchTopicResult]) -> list[FetchTopicResult]:
         """Return those of the results that the response must contain."""

@@ -259,6 +259,11 @@ class FetchSession:
         """Whether a standby fetches, which also gets what consumers must not read yet."""
         return self.reader[1]
 
+    @property
+    def has_settled(self) -> bool:
+        """Whether a partition is settled, so records may come to it."""
+        return len(self.pending) < len(self.partitions)
+
     def bytes_of(self, partition: Partition) -> int:
         """Return the appended bytes of the partition that count for this session's waits."""
         if self.is_follower:

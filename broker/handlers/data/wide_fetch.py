@@ -15,6 +15,7 @@ from barnabas.broker.handlers.data.fetch_contexts import IncrementalFetch
 from barnabas.broker.handlers.turns import Turns
 from barnabas.broker.network.response_frame import CloseConnection
 from barnabas.broker.partitions.delayed_fetch import appended_bytes
+from barnabas.protocol.messages.data.fetch import UNREAD_ERRORS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -63,11 +64,12 @@ class WideFetch:
         """Return whether nothing but appends has happened since the partitions were read."""
         context = self._context
         results = [result for topic in attempt.topics for result in topic.partitions]
+        read = [result for result in results if result.error not in UNREAD_ERRORS]
         if isinstance(context, IncrementalFetch):
             session = context.session
             if session.is_closed or not context.is_current or len(session.pending) != len(results):
                 return False
-        for partition, result in zip(attempt.partitions, results, strict=True):
+        for partition, result in zip(attempt.partitions, read, strict=True):
             if not partition.is_available:
                 return False
             log = partition.log  # records were deleted, or a mirror's log was cut

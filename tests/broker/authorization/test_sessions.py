@@ -17,6 +17,8 @@ from tests.support.authorization.table import PASSWORD, STANDARD_AUTHORIZER
 from tests.support.daemon import Daemon, start_daemon
 from tests.support.kafka.fetch_sessions import SessionFetcher
 from tests.support.kafka.kafka_wire import KafkaWire
+from tests.support.metrics import wait_for_metric
+from tests.support.storage.records import plain
 from tests.support.wire import WireClient
 
 USERS = ("admin", "alice", "bob", "carol")
@@ -220,6 +222,12 @@ def test_a_fetch_session_obeys_acls_that_change_and_the_user_who_continues_it(da
         assert fetcher.fetch({}).results == []
         revoke(admin, ANONYMOUS, TOPIC, "settled")
         assert fetcher.fetch({}).results == [denied]
+        fetcher.send({}, max_wait_ms=20_000)
+        wait_for_metric(daemon, "barnabas_fetches_waiting", 1)
+        assert admin.produce(9, "open", plain(1)).error_code == 0
+        records, refused = fetcher.receive().results
+        assert (records[:5], refused) == (("open", 0, 0, 1, 0), denied)
+        assert fetcher.fetch({("open", 0): 1}).results == [denied]
         grant(admin, ANONYMOUS, TOPIC, "settled", Operation.READ)
         assert fetcher.fetch({}).results == [allowed]
         assert fetcher.fetch({}).results == []

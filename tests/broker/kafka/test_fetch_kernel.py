@@ -10,6 +10,7 @@ import shutil
 import urllib.request
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -244,6 +245,26 @@ def test_broken_requests_have_equal_outcomes(pair: Pair) -> None:
 def test_a_woken_fetch_has_an_equal_response(pair: Pair, version: int) -> None:
     waiting = [(topic, 2, _end(pair, topic, 2), 1 << 20) for topic in ("one", "many")]
     pair.send(_fetch(pair, version, waiting, max_wait_ms=LONG_POLL_MS, isolation=version % 2))
+    for daemon in pair.daemons:
+        wait_for_metric(daemon, "barnabas_fetches_waiting", 1)
+    others = Pair(pair.daemons, pair.topic_ids)
+    others.produce("one", plain(3), 2)
+    others.close()
+    compiled, python = pair.receive()
+    assert compiled == python
+    assert len(compiled) > 150
+    for daemon in pair.daemons:
+        wait_for_metric(daemon, "barnabas_fetches_waiting", 0)
+
+
+@pytest.mark.parametrize("missing", [("missing", 0), ("one", 9)])
+@pytest.mark.parametrize("version", [4, 12, 17, "native"])
+def test_a_fetch_that_names_a_missing_partition_waits_for_the_others(
+    pair: Pair, version: Any, missing: tuple[str, int]
+) -> None:
+    waiting = sorted([(*missing, 0, 1 << 20), ("one", 2, _end(pair, "one", 2), 1 << 20)])
+    build = fetch_frame if version == "native" else partial(_fetch, pair, version)
+    pair.send(build(waiting, max_wait_ms=LONG_POLL_MS))
     for daemon in pair.daemons:
         wait_for_metric(daemon, "barnabas_fetches_waiting", 1)
     others = Pair(pair.daemons, pair.topic_ids)

@@ -233,6 +233,28 @@ def test_woken_sessions_have_equal_responses(daemons: Sequence[Daemon], version:
     pair.close()
 
 
+@pytest.mark.parametrize("missing", [("missing", 0), ("one", 9)])
+@pytest.mark.parametrize("version", [7, 12])
+def test_a_session_with_a_missing_partition_waits_for_the_others(
+    daemons: Sequence[Daemon], version: int, missing: Place
+) -> None:
+    pair = SessionPair(daemons, version)
+    ends = _ends(pair)
+    pair.fetch({**ends, missing: 0})
+    positions: dict[Place, int] = {}
+    for _ in range(3):
+        pair.send(positions, max_wait_ms=LONG_POLL_MS)
+        for daemon in daemons:
+            wait_for_metric(daemon, "barnabas_fetches_waiting", 1)
+        _produce(daemons, ("many", 1), 3)
+        assert len(pair.receive()) > 150
+        ends["many", 1] += 3
+        positions = {("many", 1): ends["many", 1]}
+        for daemon in daemons:
+            wait_for_metric(daemon, "barnabas_fetches_waiting", 0)
+    pair.close()
+
+
 def test_a_wait_ends_when_its_session_gets_another_request_or_is_closed(daemons: Sequence[Daemon]) -> None:
     pair = SessionPair(daemons, 17)
     others = SessionPair(daemons, 17)

@@ -174,7 +174,9 @@ def test_deleted_records_change_the_log_start_offset(fetcher: SessionFetcher, wi
     assert fetcher.fetch({}).results == []
 
 
-def test_a_deleted_topic_and_one_that_is_created_again(fetcher: SessionFetcher, wire: WireClient) -> None:
+def test_a_deleted_topic_and_one_that_is_created_again(
+    daemon: Daemon, fetcher: SessionFetcher, wire: WireClient, batch: Batch
+) -> None:
     wire.create_topic("again", partitions=1)
     wire.create_topic("stays", partitions=1)
     unknown_id = UUID(int=77)
@@ -184,7 +186,12 @@ def test_a_deleted_topic_and_one_that_is_created_again(fetcher: SessionFetcher, 
     wire.call(ApiKey.DELETE_TOPICS, DeleteTopicsRequest(["again"]))
     gone = ("again", 0, int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), -1, -1, 0)
     assert fetcher.receive().results == [gone]
-    assert fetcher.fetch({}).results == [gone]
+    wait_for_metric(daemon, WAITING, 0)
+    fetcher.send({}, max_wait_ms=20_000)
+    wait_for_metric(daemon, WAITING, 1)
+    wire.produce("stays", batch())
+    assert [each[:5] for each in fetcher.receive().results] == [("stays", 0, 0, 1, 0), gone[:5]]
+    assert fetcher.fetch({("stays", 0): 1}).results == [gone]
     wire.create_topic("again", partitions=1)
     assert fetcher.fetch({}).results == [("again", 0, int(ErrorCode.INCONSISTENT_TOPIC_ID), -1, -1, 0)]
     forgotten = fetcher.fetch({}, forget=[("again", 0)])
