@@ -51,6 +51,12 @@ _OPTIONS = (
         "hold.",
     ),
     click.option(
+        "--adopt-topics",
+        is_flag=True,
+        help="Serve the topics of a directory without a metadata log, as a Kafka with ZooKeeper leaves it. Nothing in "
+        "them is deleted or compacted until their configs are set.",
+    ),
+    click.option(
         "--log-level",
         type=click.Choice(LOG_LEVELS, case_sensitive=False),
         envvar="BARNABAS_LOG_LEVEL",

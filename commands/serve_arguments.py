@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
 
-_FLAGS = ("--stop-with-stdin", "--ignore-security")
+_FLAGS = ("--stop-with-stdin", "--ignore-security", "--adopt-topics")
 _WITH_VALUE = ("--config", "--ready-file", "--log-level", "--set")
 
 
@@ -25,6 +25,7 @@ class ServeArguments(NamedTuple):
     ready_file: Path | None
     stop_with_stdin: bool
     ignore_security: bool
+    adopt_topics: bool
     log_level: str
 
 
@@ -60,5 +61,6 @@ def parse_plain(arguments: Sequence[str], environ: Mapping[str, str]) -> ServeAr
         Path(ready_file) if ready_file else None,
         "--stop-with-stdin" in flags,
         "--ignore-security" in flags,
+        "--adopt-topics" in flags,
         log_level,
     )

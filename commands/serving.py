@@ -51,6 +51,8 @@ def serve_broker(arguments: ServeArguments, run: Run | None = None) -> int:
         overrides = arguments.overrides
         if arguments.ignore_security:
             overrides = (*overrides, "ignore.security=true")
+        if arguments.adopt_topics:
+            overrides = (*overrides, "adopt.topics=true")
         try:
             config = load(config_file=arguments.config_file, environ=os.environ, overrides=overrides)
         except ConfigError as error:

@@ -5,7 +5,7 @@ The image exists in memory only, so it describes what can be served from these d
     partition found on disk       led by this node, its only in-sync replica, whatever the log records
     partition missing on disk     kept without a leader: clients see its number and wait for it
     topic missing in the log      (or the log is missing or unreadable) created from its partition directories, with
-                                  default configs
+                                  the configs that adopt.topics gives
 
 So one disk of a dead cluster can be read, and a directory with damaged metadata. Every change is refused with
 POLICY_VIOLATION (44).
@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from barnabas.broker.metadata.directories.adoption import PartitionDirectories
+from barnabas.broker.metadata.directories.adoption import PartitionDirectories, adopted_configs
 from barnabas.broker.metadata.directories.examine import examine, partitions_by_topic
 from barnabas.broker.metadata.directories.meta_properties import NodeIdentity
 from barnabas.broker.metadata.directories.opening import sole_voter
@@ -26,7 +26,7 @@ from barnabas.broker.metadata.directories.reconcile import is_stray
 from barnabas.broker.metadata.directories.report import BARNABAS, BARNABAS_READ_ONLY
 from barnabas.broker.metadata.directories.security import enforced_security, security_warnings
 from barnabas.broker.metadata.errors import MetadataError
-from barnabas.broker.metadata.image import MetadataImage, TopicImage
+from barnabas.broker.metadata.image import MetadataImage, TopicImage, topic_scope
 from barnabas.broker.metadata.view import ImageListener
 from barnabas.broker.storage.files.errors import StorageError
 from barnabas.broker.storage.files.partition_metadata_file import read_partition_metadata
@@ -102,7 +102,7 @@ def _read(config: BrokerConfig) -> ReadOnlyStore:
     warnings = [problem.sentence for problem in report.stopping(BARNABAS)]
     warnings += security_warnings(report.security, enforced, ignored=ignored)
     if report.replayed is None or not report.replayed.exists:
-        warnings.append(f"{report.metadata_log_dir} has no readable metadata log: topics have default configs")
+        warnings.append(f"{report.metadata_log_dir} has no readable metadata log: the topics' configs are not known")
     image = _served_image(report.image, partitions_by_topic(report.directories), identity)
     absent = sum(state.leader == NO_LEADER for topic in image.topics.values() for state in topic.partitions.values())
     if absent:
@@ -124,6 +124,7 @@ def _read(config: BrokerConfig) -> ReadOnlyStore:
 def _served_image(image: MetadataImage, found: PartitionDirectories, identity: NodeIdentity) -> MetadataImage:
     """Return `image` with every partition found on the disks led by this node, including unknown ones."""
     topics: dict[str, TopicImage] = {}
+    configs = dict(image.configs)
     for name, topic in image.topics.items():
         here = _of_topic(found.get(name, {}), topic.topic_id)
         known = {
@@ -136,8 +137,9 @@ def _served_image(image: MetadataImage, found: PartitionDirectories, identity: N
         if name not in topics:
             logger.warning("topic %s is missing in the metadata, so it is served from its directories", name)
             topics[name] = _adopted(name, paths, identity)
+            configs[topic_scope(name)] = adopted_configs(name)
     names = {topic.topic_id: name for name, topic in topics.items()}
-    return image._replace(topics=topics, names=names)
+    return image._replace(topics=topics, names=names, configs=configs)
 
 
 def _of_topic(paths: Mapping[int, Path], topic_id: bytes) -> dict[int, Path]:

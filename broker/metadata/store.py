@@ -183,6 +183,7 @@ def _open(config: BrokerConfig, log_manager: LogManager, clock: Clock, *, takes_
         node_id=config.node_id,
         ignore_security=ignored,
         enforced=enforced,
+        adopt_topics=config.get_bool("adopt.topics"),
         are_all=not log_manager.failures.offline,
     )
     identity, replayed = _openable(report)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
+from barnabas.broker.metadata.directories.adoption import adopted_configs
 from barnabas.broker.storage.cleaning.cleaner_facts import CleanerFacts, facts_without_cleaner
 from barnabas.broker.storage.explanation.topic_explanation import deciding_settings, explain_partitions
 from barnabas.broker.storage.files.errors import StorageError
@@ -24,7 +25,8 @@ def read_stored_topic(directories: Directories, topic: str, partition: int | Non
     image = stored_image(directories)
     try:
         config = stored_broker_config(directories, image)
-        return _read(config, image.topic_configs(topic), topic, partition)
+        configs = image.topic_configs(topic) if topic in image.topics else adopted_configs(topic)
+        return _read(config, configs, topic, partition)
     except DecodeError as error:
         raise CommandFailure(str(error)) from error
     except StorageError as error:

@@ -20,7 +20,7 @@ CLIENT_LISTENER = "PLAINTEXT"
 CONTROLLER_LISTENER = "CONTROLLER"
 _EVERYWHERE = ("", "0.0.0.0", "::")  # it is compared with, not bound
 _OURS_ALONE = frozenset(
-    {"ignore.security", "initial.features", "metrics.group.lag.enable", "metrics.listener", "read.only"}
+    {"adopt.topics", "ignore.security", "initial.features", "metrics.group.lag.enable", "metrics.listener", "read.only"}
 )
 _WRITTEN_ANEW = frozenset(
     {

@@ -2,8 +2,8 @@
 
 Source: Apache Kafka 4.3's KafkaConfig.configDef(). Where one node or a first try needs it, ours differ and the text
 mentions it: listeners on the loopback address, data in ./barnabas-data, node.id and process.roles optional. Properties
-without a counterpart in Kafka: client.metrics.enable, console.*, metrics.listener, metrics.group.lag.enable,
-ignore.security, read.only,
+without a counterpart in Kafka: adopt.topics, client.metrics.enable, console.*, metrics.listener,
+metrics.group.lag.enable, ignore.security, read.only,
 standby.*, initial.features, ssl.handshake.timeout.ms, sasl.authentication.timeout.ms, audit.log.*. Kafka's names that
 Barnabas does not serve are in unserved.py.
 """
@@ -118,6 +118,17 @@ BROKER_PROPERTIES: Mapping[str, Property] = by_name(
         LONG,
         7 * 24 * 60 * 60 * 1000,
         "Age at which a metadata snapshot is deleted, with the log before the next one. Negative: no limit.",
+        group=NODE,
+    ),
+    Property(
+        "adopt.topics",
+        BOOLEAN,
+        False,
+        "Serve the topics of a directory that has no metadata log: one of a Kafka with ZooKeeper, or one whose "
+        "metadata log is lost. Without this setting the broker refuses to start on it, because the topics' configs are "
+        "not in it. They get cleanup.policy=delete, retention.ms=-1 and retention.bytes=-1, so that nothing is deleted "
+        "or compacted until somebody sets their configs. It is for one start, and `barnabas serve --adopt-topics` sets "
+        "it.",
         group=NODE,
     ),
     Property(

@@ -164,15 +164,16 @@ def test_a_directory_that_is_not_a_brokers_is_refused_in_one_sentence(tmp_path: 
     assert len(result.stderr.splitlines()) == 1
 
 
-def test_a_directory_from_zookeeper_days_must_be_opened_by_barnabas_first(data: Path, tmp_path: Path) -> None:
+def test_a_directory_from_zookeeper_days_is_opened_by_no_program_unasked(data: Path, tmp_path: Path) -> None:
     one, two = copy_of(data, tmp_path)
     shutil.rmtree(one / METADATA_DIRECTORY)
     for each in (one, two):
         (each / "meta.properties").write_text("version=0\nbroker.id=1\ncluster.id=abc\n")
     found = told(one, two)
     assert found["last_writer"] == "Apache Kafka with ZooKeeper"
-    assert found["programs"]["barnabas"]["can_open"]
-    assert found["programs"]["kafka 4.3"]["problems"] == ["zookeeper"]
+    assert found["programs"]["barnabas read.only"]["can_open"]
+    assert found["programs"]["barnabas"]["problems"] == found["programs"]["kafka 4.3"]["problems"] == ["zookeeper"]
+    assert "nothing in them until their configs are set" in found["problems"][0]["remedy"]
 
 
 @pytest.mark.parametrize(

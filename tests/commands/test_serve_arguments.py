@@ -30,6 +30,7 @@ def _parsed_by_click(arguments: list[str], environ: dict[str, str]) -> ServeArgu
         ([], {}),
         (["--config", "a/b", "--set", "x=1", "--set=y=2=3", "--log-level", "DEBUG"], {}),
         (["--ready-file=r", "--stop-with-stdin", "--ignore-security", "--config=c"], {}),
+        (["--adopt-topics"], {}),
         (["--ready-file", "-"], {}),
         (["--ready-file=-", "--stop-with-stdin"], {}),
         (["--log-level", "info", "--log-level=error", "--stop-with-stdin"], {}),

@@ -22,6 +22,7 @@ from barnabas.config.unserved_configs import unserved_broker_properties, unserve
 DATA = Path(unserved.__file__).parent
 TABLE = Path(__file__).parent / "data" / "kafka-configs.tsv"
 OURS_ALONE = {
+    "adopt.topics",
     "audit.log.grants",
     "audit.log.max.bytes",
     "audit.log.max.lines.per.second",

@@ -1,23 +1,43 @@
-"""Adoption of the topics of a directory without a metadata log, written by a Kafka with ZooKeeper.
+"""Adoption of the topics of a directory without a metadata log, as a Kafka with ZooKeeper leaves it: adopt.topics.
 
-Each partition directory becomes a partition; each topic gets the id of its `partition.metadata` or a new one, and
-default configs, because the directory holds no others.
+Each partition directory becomes a partition; each topic gets the id of its `partition.metadata` or a new one. Its
+configs are not in the directory, so it gets configs with which nothing is deleted or compacted until somebody sets
+others. The configs of the broker's own topics are known, and every start adds those that are missing (own_topics).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Final
 
 from barnabas.broker.metadata.errors import MetadataError
 from barnabas.broker.storage.files.errors import StorageError
 from barnabas.broker.storage.files.partition_metadata_file import read_partition_metadata
 from barnabas.protocol.metadata.partition_state import PartitionState
-from barnabas.protocol.metadata.records import MetadataRecord, PartitionRecord, TopicRecord
+from barnabas.protocol.metadata.records import (
+    TOPIC_RESOURCE,
+    ConfigRecord,
+    MetadataRecord,
+    PartitionRecord,
+    TopicRecord,
+)
+from barnabas.protocol.topic_name import is_internal
 from barnabas.protocol.uuids import random_uuid
+
+HELD_CONFIGS: Final = {"cleanup.policy": "delete", "retention.bytes": "-1", "retention.ms": "-1"}
+"""Nothing is deleted or compacted with them, whatever the broker's defaults are."""
 
 PartitionDirectories = Mapping[str, Mapping[int, Path]]
 """Topic -> partition -> directory."""
+
+
+def adopted_configs(topic: str) -> Mapping[str, str]:
+    """Return the configs that decide about deletion and compaction in a topic, once it is adopted."""
+    from barnabas.broker.metadata.own_topics import OWN_TOPICS  # late: a start with a metadata log does not need it
+
+    own = OWN_TOPICS.get(topic)
+    return HELD_CONFIGS if own is None else own.fixed_configs
 
 
 def adoption_records(
@@ -30,10 +50,13 @@ def adoption_records(
         if missing:
             raise MetadataError(
                 f"{next(iter(partitions.values())).parent} holds topic {topic} without its partition {min(missing)}: "
-                "it belongs to one of several brokers, and an incomplete topic is not served as a whole one"
+                "it belongs to one of several brokers, and an incomplete topic is not served as a whole one",
+                remedy="name all of the node's directories in log.dirs, or read what is here with read.only=true",
             )
         topic_id = _topic_id(partitions.values())
         records.append(TopicRecord(topic, topic_id))
+        if not is_internal(topic):
+            records += (ConfigRecord(TOPIC_RESOURCE, topic, name, text) for name, text in HELD_CONFIGS.items())
         for partition, path in sorted(partitions.items()):
             state = PartitionState((node_id,), (node_id,), node_id, directories=(directory_ids[path.parent],))
             records.append(PartitionRecord(partition, topic_id, state))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from barnabas.broker.metadata.directories.adoption import adoption_records
+from barnabas.broker.metadata.directories.adoption import PartitionDirectories, adoption_records
 from barnabas.broker.metadata.directories.contents import (
     list_log_directory,
     metadata_log_problems,
@@ -20,8 +20,9 @@ from barnabas.broker.metadata.directories.kafka_limits import kafka_problems
 from barnabas.broker.metadata.directories.leadership import ensure_single_node
 from barnabas.broker.metadata.directories.meta_properties import NodeIdentity, settle_identity
 from barnabas.broker.metadata.directories.missing import missing_directories
-from barnabas.broker.metadata.directories.opening import ensure_log_is_not_missing, ensure_transaction_can_end
+from barnabas.broker.metadata.directories.opening import ensure_log_is_not_elsewhere, ensure_transaction_can_end
 from barnabas.broker.metadata.directories.report import (
+    ALL_KAFKA,
     ALL_PROGRAMS,
     BARNABAS,
     WRITERS,
@@ -56,16 +57,18 @@ def examine(
     node_id: int | None = None,
     ignore_security: bool = False,
     enforced: EnforcedSecurity = EnforcedSecurity(),  # noqa: B008 - it is immutable
+    adopt_topics: bool = False,
     are_all: bool = True,
 ) -> DirectoryReport:
     """Examine the directories. `node_id` is the configured one; `metadata_log_dir` defaults to the first of log_dirs.
 
     `enforced` is the security of the configuration, by default none; `ignore_security` accepts access rules that it
-    does not enforce. `are_all` False: one of the node's directories is offline, so missing partitions may be there. A
-    directory that does not exist counts as new. Raises OSError for a directory that cannot be listed or read.
+    does not enforce, `adopt_topics` partitions without a metadata log. `are_all` False: one of the node's directories
+    is offline, so missing partitions may be there. A directory that does not exist counts as new. Raises OSError for a
+    directory that cannot be listed or read.
     """
     required = None if ignore_security else enforced
-    examination = _Examination(log_dirs, metadata_log_dir or log_dirs[0], node_id, required)
+    examination = _Examination(log_dirs, metadata_log_dir or log_dirs[0], node_id, required, adopt_topics)
     return examination.report(are_all=are_all)
 
 
@@ -73,7 +76,12 @@ class _Examination:
     """Collects the findings of one examination."""
 
     def __init__(
-        self, log_dirs: Sequence[Path], metadata_log_dir: Path, node_id: int | None, enforced: EnforcedSecurity | None
+        self,
+        log_dirs: Sequence[Path],
+        metadata_log_dir: Path,
+        node_id: int | None,
+        enforced: EnforcedSecurity | None,
+        adopt_topics: bool,
     ) -> None:
         """`enforced` None: security is ignored."""
         others = [] if metadata_log_dir in log_dirs else [metadata_log_dir]
@@ -82,6 +90,7 @@ class _Examination:
         self._metadata_log_dir = metadata_log_dir
         self._node_id = node_id
         self._enforced = enforced
+        self._adopt_topics = adopt_topics
         self._problems: list[Problem] = []
 
     def report(self, *, are_all: bool) -> DirectoryReport:
@@ -97,7 +106,7 @@ class _Examination:
             if are_all:
                 self._problems += missing_directories(directories, replayed.image, identity)
             self._problems += metadata_log_problems(self._metadata_log_dir / METADATA_DIRECTORY)
-            self._problems += kafka_problems(replayed, bootstrap, is_zookeeper=identity.zookeeper)
+            self._problems += kafka_problems(replayed, bootstrap)
         security = security_counts(replayed, bootstrap)
         if self._enforced is not None:
             self._problems += security_problems(security, self._enforced, self._metadata_log_dir)
@@ -176,7 +185,8 @@ class _Examination:
     ) -> None:
         try:
             if not replayed.exists:
-                self._check_missing_log(identity, directories)
+                ensure_log_is_not_elsewhere(identity, self._metadata_log_dir)
+                self._check_adoption(identity, partitions_by_topic(directories))
             if replayed.image.level is not None:
                 ensure_transaction_can_end(replayed, replayed.image.level)
         except MetadataError as error:
@@ -187,12 +197,29 @@ class _Examination:
             remedy = "reassign every partition to this node alone, or serve what is here with read.only=true"
             self._add("several-brokers", error, remedy, frozenset({BARNABAS}))
 
-    def _check_missing_log(self, identity: NodeIdentity, directories: Sequence[LogDirectoryReport]) -> None:
-        found = partitions_by_topic(directories)
-        is_known = any(each.properties is not None for each in directories)
-        ensure_log_is_not_missing(
-            found, identity=identity, is_known_node=is_known, metadata_log_dir=self._metadata_log_dir
+    def _check_adoption(self, identity: NodeIdentity, found: PartitionDirectories) -> None:
+        """Report partitions without a metadata log: a start knows neither their configs nor what else was in it."""
+        if not found:
+            return
+        adopting = (
+            "`barnabas serve --adopt-topics` serves the topics, and deletes nothing in them until their configs are "
+            "set; read.only=true only reads"
         )
+        if identity.zookeeper:
+            sentence = (
+                f"{self._metadata_log_dir} has no metadata log, and the configs of its topics were in ZooKeeper, "
+                "without which a start could delete records"
+            )
+            stops = ALL_KAFKA if self._adopt_topics else WRITERS
+            self._problems.append(Problem("zookeeper", sentence, adopting, stops))
+        elif not self._adopt_topics:
+            topic, partitions = next(iter(found.items()))
+            sentence = (
+                f"{self._metadata_log_dir} has no {METADATA_DIRECTORY}, but {next(iter(partitions.values()))} holds "
+                f"records of topic {topic}"
+            )
+            remedy = f"restore the metadata log, or name its directory in metadata.log.dir; if it is lost, {adopting}"
+            self._problems.append(Problem("metadata-log", sentence, remedy, WRITERS))
         adoption_records(found, node_id=identity.node_id, directory_ids=identity.directory_ids)
 
     def _add(self, code: str, error: MetadataError, remedy: str, stops: frozenset[str]) -> None:

@@ -5,7 +5,6 @@
                        the newest snapshot is older
     kraft.version 1    voters in the log: 3.9 and later
     segment.bytes      4.1 and later exit immediately on a topic below 1 MiB; 4.0 still accepts it
-    ZooKeeper          directories without a metadata log: 3.x migrates them only with their ZooKeeper; 4.x never
 
 Source: Kafka's MetadataVersion, Feature, KRaftVersion, LogConfig (KIP-1030). The levels are those in the classes of
 3.7.2, 3.8.1, 3.9.1, 4.0.0, 4.1.1, 4.2.0 and 4.3.0. The limit on segments was tried on 4.0.0 (accepted), 4.2.0 and 4.3.0
@@ -16,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from barnabas.broker.metadata.directories.report import ALL_KAFKA, KAFKA_VERSIONS, Problem, kafka
+from barnabas.broker.metadata.directories.report import KAFKA_VERSIONS, Problem, kafka
 from barnabas.broker.metadata.image import MetadataImage
 from barnabas.broker.metadata.log.log_replay import ReplayedLog
 from barnabas.protocol.metadata.levels import (
@@ -72,13 +71,8 @@ _SMALLEST_SEGMENT_BYTES = 1024 * 1024
 _NO_SMALL_SEGMENTS_SINCE = "4.1"
 
 
-def kafka_problems(
-    replayed: ReplayedLog, bootstrap: Sequence[MetadataRecord] | None, *, is_zookeeper: bool
-) -> list[Problem]:
+def kafka_problems(replayed: ReplayedLog, bootstrap: Sequence[MetadataRecord] | None) -> list[Problem]:
     """Return the problems that stop some versions."""
-    if is_zookeeper and not replayed.exists:
-        sentence = "the directory was written by Kafka with ZooKeeper: it has no metadata log, and KRaft mode needs one"
-        return [Problem("zookeeper", sentence, "start Barnabas on it once: that writes one", ALL_KAFKA)]
     features = dict(replayed.image.features)
     features.update((record.name, record.level) for record in bootstrap or () if isinstance(record, FeatureLevelRecord))
     return [

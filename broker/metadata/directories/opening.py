@@ -2,8 +2,8 @@
 
 an open transaction                     AbortTransaction, so that our records do not become part of it
 an empty log                            the records of bootstrap.checkpoint, or `metadata.version` 19 and the levels of
-                                        initial.features; or `metadata.version` 19 and the topics of a directory
-                                        written with ZooKeeper
+                                        initial.features; or `metadata.version` 19 and the topics that adopt.topics
+                                        adopts
 after an unclean stop, or after Kafka   every partition gets this node as leader with the next leader epoch
 a topic of our own lacks configs        those of the list (own_topics)
 a standby that takes over               every partition gets this node as leader with a leader epoch far above, and
@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from barnabas.broker.metadata.directories.adoption import PartitionDirectories, adoption_records
+from barnabas.broker.metadata.directories.adoption import HELD_CONFIGS, PartitionDirectories, adoption_records
 from barnabas.broker.metadata.directories.leadership import leadership_records
 from barnabas.broker.metadata.directories.meta_properties import NodeIdentity
 from barnabas.broker.metadata.errors import MetadataError
@@ -93,7 +93,8 @@ def plan_opening(
         records += adoption_records(found, node_id=identity.node_id, directory_ids=identity.directory_ids)
         warnings.append(
             f"{next(iter(next(iter(found.values())).values())).parent} has no metadata log: its {len(found)} topics "
-            "are adopted with default configs"
+            "are adopted, and until their configs are set nothing is deleted or compacted in them ("
+            f"{', '.join(f'{name}={text}' for name, text in HELD_CONFIGS.items())}; internal topics are compacted)"
         )
     opened = _with(image, records)
     if not INTERNAL_TOPICS.isdisjoint(opened.topics):
@@ -143,23 +144,14 @@ def abort_record() -> MetadataRecord:
     return AbortTransactionRecord("opened by Barnabas")
 
 
-def ensure_log_is_not_missing(
-    found: PartitionDirectories, *, identity: NodeIdentity, is_known_node: bool, metadata_log_dir: Path
-) -> None:
-    """Raise MetadataError if partitions of a KRaft node exist but its metadata log is missing."""
+def ensure_log_is_not_elsewhere(identity: NodeIdentity, metadata_log_dir: Path) -> None:
+    """Raise MetadataError if another directory has the metadata log."""
     for directory in identity.directory_ids:
         if directory != metadata_log_dir and (directory / METADATA_DIRECTORY).is_dir():
             raise MetadataError(
                 f"{metadata_log_dir} has no metadata log, but {directory} has one",
                 remedy=f"set metadata.log.dir={directory}",
             )
-    if found and is_known_node and not identity.zookeeper:
-        topic, partitions = next(iter(found.items()))
-        raise MetadataError(
-            f"{metadata_log_dir} has no {METADATA_DIRECTORY}, but {next(iter(partitions.values()))} holds records of "
-            f"topic {topic}",
-            remedy="restore the metadata log, or name its directory in metadata.log.dir",
-        )
 
 
 def _with(image: MetadataImage, records: Sequence[MetadataRecord]) -> MetadataImage:

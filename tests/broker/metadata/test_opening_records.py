@@ -24,6 +24,7 @@ from barnabas.broker.metadata.log.bootstrap_checkpoint import read_bootstrap_rec
 from barnabas.protocol.metadata.control import SnapshotFooter, SnapshotHeader
 from barnabas.protocol.metadata.partition_state import PartitionState
 from barnabas.protocol.metadata.records import (
+    ConfigRecord,
     FeatureLevelRecord,
     MetadataRecord,
     PartitionRecord,
@@ -134,7 +135,7 @@ def found_in(log_dir: Path) -> PartitionDirectories:
     return partitions_by_topic([found])
 
 
-def test_directories_written_with_zookeeper_become_topics_with_default_configs(tmp_path: Path) -> None:
+def test_directories_without_a_metadata_log_become_topics_that_keep_all_records(tmp_path: Path) -> None:
     partition_directory(tmp_path, "orders-0", ID)
     partition_directory(tmp_path, "orders-1")
     partition_directory(tmp_path, "__consumer_offsets-0")
@@ -149,6 +150,9 @@ def test_directories_written_with_zookeeper_become_topics_with_default_configs(t
         TopicRecord("__consumer_offsets", offsets.topic_id),
         PartitionRecord(0, offsets.topic_id, state),
         TopicRecord("orders", ID),
+        ConfigRecord(2, "orders", "cleanup.policy", "delete"),
+        ConfigRecord(2, "orders", "retention.bytes", "-1"),
+        ConfigRecord(2, "orders", "retention.ms", "-1"),
         PartitionRecord(0, ID, state),
         PartitionRecord(1, ID, state),
     ]

@@ -280,31 +280,30 @@ def test_a_partition_of_an_older_topic_of_the_same_name_is_kept_as_stray(tmp_pat
     assert len([path for path in tmp_path.iterdir() if path.name.endswith("-stray")]) == 1
 
 
-def test_a_directory_written_with_zookeeper_opens_with_default_configs_and_a_warning(
+def test_the_topics_of_a_directory_written_with_zookeeper_are_adopted_with_their_ids(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with opened(tmp_path) as first:
         first.create(NewTopic("orders", 2))
         first.create(NewTopic(OFFSETS_TOPIC, 1))
         configs = first.store.image.topic_configs(OFFSETS_TOPIC)
+        topic_id = first.store.image.topics["orders"].topic_id
     for name in (*tree(tmp_path / "__cluster_metadata-0"),):
         (tmp_path / "__cluster_metadata-0" / name).unlink()
     (tmp_path / "__cluster_metadata-0").rmdir()
     (tmp_path / "bootstrap.checkpoint").unlink()
     (tmp_path / "orders-1/partition.metadata").unlink()
     (tmp_path / "meta.properties").write_text("version=0\nbroker.id=3\ncluster.id=old-cluster\n")
-    with opened(tmp_path) as second:
+    with opened(tmp_path, adopt_topics="true") as second:
         assert (second.store.node_id, second.store.cluster_id) == (3, "old-cluster")
-        assert "adopted with default configs" in "".join(second.store.warnings)
-        assert "adopted with default configs" in caplog.text
         assert f"topic {OFFSETS_TOPIC} had no configs of its own" in caplog.text
         logs = sorted(str(log.topic_partition) for log in second.log_manager.logs())
         assert logs == [f"{OFFSETS_TOPIC}-0", "orders-0", "orders-1"]
     assert (tmp_path / "orders-1/partition.metadata").exists()
     with opened(tmp_path) as third:
-        assert third.store.warnings == ()
         assert third.store.image.topic_configs(OFFSETS_TOPIC) == configs
         assert configs["cleanup.policy"] == "compact"
+        assert third.store.image.topics["orders"].topic_id == topic_id
         assert len(third.store.image.topics["orders"].partitions) == 2
 
 

@@ -1,0 +1,135 @@
+"""Topics of a directory without a metadata log: refused, or adopted with configs that delete and compact nothing."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from barnabas.broker.metadata.directories.examine import examine
+from barnabas.broker.metadata.directories.report import BARNABAS, BARNABAS_READ_ONLY, kafka
+from barnabas.broker.metadata.errors import MetadataError
+from barnabas.broker.metadata.log.log_replay import METADATA_DIRECTORY
+from barnabas.broker.metadata.read_only import read_metadata
+from barnabas.broker.storage.log_manager import LogManager
+from barnabas.config import BrokerConfig, Setting
+from barnabas.protocol.messages.topics.topics import NewTopic
+from barnabas.protocol.metadata.records import TOPIC_RESOURCE, ConfigRecord
+from barnabas.protocol.topic_partition import TopicPartition
+from barnabas.protocol.uuids import parse_uuid
+from tests.support.storage.bench import append, keyed_batch
+from tests.support.storage.metadata_store import Opened, open_store, opened, tree
+
+LONG_AGO_MS = 1_577_836_800_000
+ORDERS = TopicPartition("orders", 0)
+BATCHES = 40
+HELD = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+SMALL = {"log_segment_bytes": "1024"}
+DELETES_AND_COMPACTS = {
+    **SMALL,
+    "log_retention_ms": "1000",
+    "log_retention_bytes": "1024",
+    "log_cleanup_policy": "compact,delete",
+    "log_cleaner_min_cleanable_ratio": "0.01",
+}
+
+
+def zookeeper_directory(directory: Path) -> Path:
+    """Write a directory as a Kafka with ZooKeeper leaves it: old records of few keys, in many segments."""
+    with opened(directory, **SMALL, log_retention_ms="-1") as store:
+        store.create(NewTopic("orders", 1), NewTopic("__consumer_offsets", 1, configs={"cleanup.policy": "compact"}))
+        log = store.log_manager.get(ORDERS)
+        assert log is not None
+        for number in range(BATCHES):
+            append(log, keyed_batch(120, LONG_AGO_MS + number, b"key%d" % (number % 2)))
+    shutil.rmtree(directory / METADATA_DIRECTORY)
+    (directory / "bootstrap.checkpoint").unlink()
+    (directory / "meta.properties").write_text("#\nversion=0\nbroker.id=3\ncluster.id=wGTJk2O0RASo6YcCSC4gRQ\n")
+    return directory
+
+
+def without_identity(directory: Path) -> None:
+    (directory / "meta.properties").unlink()
+
+
+def of_kraft(directory: Path) -> None:
+    (directory / "meta.properties").write_text("version=1\nnode.id=3\ncluster.id=wGTJk2O0RASo6YcCSC4gRQ\n")
+
+
+def as_it_is(directory: Path) -> None:
+    pass
+
+
+def end_and_start(store: Opened) -> tuple[int, int, int]:
+    """Run retention and the cleaner; return the log's start and end and how many bytes it has."""
+    manager: LogManager = store.log_manager
+    manager.maintenance.run_retention()
+    assert manager.cleaner is not None
+    manager.cleaner.run_pass()
+    log = manager.get(ORDERS)
+    assert log is not None
+    return log.log_start_offset, log.log_end_offset, sum(segment.size_bytes for segment in log.segments)
+
+
+@pytest.mark.parametrize("change", [as_it_is, without_identity, of_kraft])
+def test_a_start_refuses_it_in_one_sentence_that_names_the_flag_and_changes_nothing(
+    tmp_path: Path, change: Callable[[Path], None]
+) -> None:
+    change(zookeeper_directory(tmp_path))
+    before = tree(tmp_path)
+    with pytest.raises(MetadataError, match="--adopt-topics") as refused:
+        open_store(tmp_path)
+    assert "\n" not in str(refused.value)
+    assert tree(tmp_path) == before
+    report = examine([tmp_path])
+    assert report.stopping(BARNABAS) == report.stopping(kafka("4.3")) != ()
+    assert report.stopping(BARNABAS_READ_ONLY) == ()
+
+
+@pytest.mark.parametrize("change", [as_it_is, without_identity, of_kraft])
+def test_nothing_of_an_adopted_topic_is_deleted_or_compacted_until_its_configs_are_set(
+    tmp_path: Path, change: Callable[[Path], None], caplog: pytest.LogCaptureFixture
+) -> None:
+    change(zookeeper_directory(tmp_path))
+    with opened(tmp_path, **DELETES_AND_COMPACTS, adopt_topics="true") as store:
+        before = end_and_start(store)
+        assert before[:2] == (0, BATCHES)
+        assert before[2] > BATCHES * 119
+        assert store.store.image.topic_configs("orders") == HELD
+        assert store.store.image.topic_configs("__consumer_offsets")["cleanup.policy"] == "compact"
+        assert "its 2 topics are adopted, and until their configs are set nothing is deleted" in caplog.text
+    with opened(tmp_path, **DELETES_AND_COMPACTS) as store:  # the flag is for one start
+        assert end_and_start(store) == before
+        assert store.store.warnings == ()
+        store.store.commit([ConfigRecord(TOPIC_RESOURCE, "orders", name, None) for name in HELD])
+        store.log_manager.update_topic_config("orders", store.log_config_of("orders"))
+        assert end_and_start(store) != before
+
+
+def test_an_adoption_that_a_crash_interrupts_is_begun_again(tmp_path: Path) -> None:
+    zookeeper_directory(tmp_path)
+    with opened(tmp_path, adopt_topics="true") as store:
+        topic_id = store.store.image.topics["orders"].topic_id
+    shutil.rmtree(tmp_path / METADATA_DIRECTORY)  # meta.properties was written before the metadata log
+    with pytest.raises(MetadataError, match="--adopt-topics"):
+        open_store(tmp_path)
+    with opened(tmp_path, adopt_topics="true") as store:
+        assert store.store.node_id == 3
+        assert store.store.image.topics["orders"].topic_id == topic_id
+
+
+def test_the_flag_changes_nothing_where_a_metadata_log_is(tmp_path: Path) -> None:
+    with opened(tmp_path, adopt_topics="true") as store:
+        store.create(NewTopic("orders", 1))
+    with opened(tmp_path, adopt_topics="true") as store:
+        assert store.store.image.topic_configs("orders") == {}
+
+
+def test_read_only_shows_the_configs_with_which_it_would_be_adopted(tmp_path: Path) -> None:
+    zookeeper_directory(tmp_path)
+    texts = {"log.dirs": str(tmp_path), "read.only": "true"}
+    found = read_metadata(BrokerConfig.of({name: Setting(text, "the test") for name, text in texts.items()}))
+    assert found.image.topic_configs("orders") == HELD
+    assert len(parse_uuid(found.cluster_id)) == 16
