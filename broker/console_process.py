@@ -105,9 +105,15 @@ class ConsoleProcess:
             env=_environment(os.environ),
             start_new_session=True,  # Ctrl-C is for the broker, which stops the console
         )
-        assert process.stdout is not None
-        async for line in process.stdout:
-            logger.info("%s", line.decode(errors="replace").rstrip())
+        output = process.stdout
+        assert output is not None
+        while not output.at_eof():
+            try:
+                line = await output.readline()
+            except ValueError:  # longer than the reader's limit, and thrown away by it
+                line = b"(a line of the console that is too long)"
+            if line:
+                logger.info("%s", line.decode(errors="replace").rstrip())
         return await process.wait()
 
 

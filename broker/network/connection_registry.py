@@ -191,16 +191,17 @@ class ConnectionRegistry:
                 connection.abort("draining")
 
     def _trim_idle(self) -> None:
+        self._trim = self.loop.call_later(TRIM_SECONDS, self._trim_idle)  # first: an error must not end the sweeps
         before = self.loop.time() - TRIM_SECONDS
         for connection in list(self._connections):
             connection.trim(before)
-        self._trim = self.loop.call_later(TRIM_SECONDS, self._trim_idle)
 
     def _schedule_sweep(self, seconds: float) -> None:
         self._sweep = self.loop.call_later(seconds, self._close_idle, seconds)
 
     def _close_idle(self, seconds: float) -> None:
         assert self._max_idle_seconds is not None
+        self._schedule_sweep(seconds)  # first, as above
         before = self.loop.time() - self._max_idle_seconds
         for connection in list(self._connections):
             if connection.last_active >= before:
@@ -209,4 +210,3 @@ class ConnectionRegistry:
                 continue  # the client waits for a long poll or a flush: it is not idle
             logger.info("closing the connection of %s: idle for connections.max.idle.ms", connection.session)
             connection.abort("idle")
-        self._schedule_sweep(seconds)

@@ -197,6 +197,8 @@ class Replication:
         self._check_timer = None
         if not self.is_required or self._stopped:
             return
+        # First: an error must not end the checks.
+        self._check_timer = asyncio.get_running_loop().call_later(self._lag_seconds / 2, self._check)
         if self._was_in_time and not self.is_in_time:
             self._was_in_time = False
             logger.warning(
@@ -209,7 +211,6 @@ class Replication:
                 copy.give_up(BrokerError(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, message), is_final=False)
         if self._metadata_waits and not self._has_metadata_in_time():
             self._release_metadata(None)
-        self._check_timer = asyncio.get_running_loop().call_later(self._lag_seconds / 2, self._check)
 
     def _release(self, released: list[Replicated]) -> None:
         """Call what has waited in the next turn: it may serve further requests, which change partitions."""

@@ -104,11 +104,17 @@ class Observer:
                 await self._observe()
             except ClientError as error:
                 logger.warning("the cluster could not be observed: %s", error)
-                self._failure = error
-                async with self._changed:
-                    self._changed.notify_all()
+                await self._failed(error)
+            except Exception:
+                logger.exception("a bug: the cluster could not be observed")
+                await self._failed(ClientError("an error inside the console; its log says more"))
             took = time.monotonic() - started
             await asyncio.sleep(max(self._interval_s, _SHARE_OF_TIME * took))
+
+    async def _failed(self, error: ClientError) -> None:
+        self._failure = error
+        async with self._changed:
+            self._changed.notify_all()
 
     async def _observe(self) -> None:
         listing = await list_all(self._kafka, self._admin)

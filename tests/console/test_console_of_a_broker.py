@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import os
 import re
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -105,3 +108,12 @@ def test_people_sign_in_where_the_broker_has_a_login_by_password(tmp_path: Path)
     assert command_of(with_file, ports) == [*own, "--command-config", str(file), "--sign-in", "SCRAM-SHA-256"]
     file.write_text("security.protocol=SASL_PLAINTEXT\n")
     assert command_of(with_file, ports) == [*own, "--command-config", str(file)]
+
+
+def test_a_line_of_the_console_that_is_too_long_does_not_end_its_watch(caplog: pytest.LogCaptureFixture) -> None:
+    console = console_process.ConsoleProcess.__new__(console_process.ConsoleProcess)
+    console._command = [sys.executable, "-c", "print('x' * 200_000); print('the next line')"]
+    with caplog.at_level(logging.INFO):
+        assert asyncio.run(asyncio.wait_for(console._run(), 60)) == 0
+    assert caplog.messages[-1] == "the next line"
+    assert "(a line of the console that is too long)" in caplog.messages

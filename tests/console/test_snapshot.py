@@ -1,7 +1,14 @@
-"""What pages need of all partitions of a snapshot, computed once."""
+"""What pages need of all partitions of a snapshot, computed once, and observations that go on."""
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any, cast
+
+import pytest
+
+from barnabas.clients.errors import ClientError
+from barnabas.console.cluster.observer import Observer
 from barnabas.console.cluster.snapshot import GroupFacts, PartitionFacts, Snapshot, TopicFacts
 from barnabas.console.pages.groups import _lags
 from barnabas.protocol.messages.groups.groups import ListedGroup
@@ -32,3 +39,28 @@ def test_lags_are_those_behind_the_ends_that_are_known() -> None:
         ("c", 0, None),
     ]
     assert [each.partition for each in _lags(slow, snapshot, "a")] == [0, 1]
+
+
+def test_the_cluster_is_observed_again_after_a_bug(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page that waits for the first observation gets an error, not nothing for ever."""
+    failures = [RuntimeError("a bug"), ClientError("no broker")]
+    seen: list[str] = []
+
+    async def list_all(*_: object) -> None:
+        if failures:
+            raise failures.pop(0)
+        seen.append("again")
+        raise ClientError("no broker")
+
+    async def scenario() -> None:
+        observer = Observer(cast("Any", None), None, 0.0)
+        with pytest.raises(ClientError):
+            await asyncio.wait_for(observer.snapshot(), 20)
+        assert observer.failure == "an error inside the console; its log says more"
+        async with asyncio.timeout(20):
+            while not seen:
+                await asyncio.sleep(0)
+        await observer.close()
+
+    monkeypatch.setattr("barnabas.console.cluster.observer.list_all", list_all)
+    asyncio.run(scenario())

@@ -7,8 +7,9 @@ subject, without the spaces around it. Reasons for a refusal are for the log and
 
 from __future__ import annotations
 
+import time
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import jwt
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 _RSA: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
 _ALGORITHMS: Final = {"RSA": _RSA, "EC": ("ES256", "ES384", "ES512"), "OKP": ("EdDSA",)}
 """By type of key. Symmetric keys (`oct`) are never used."""
+
+_EXPIRES_AT_MAX: Final = ((1 << 63) - 1) // 1000
+"""In seconds; Kafka's milliseconds have 64 bits."""
 
 _PUBLIC_MEMBERS: Final = ("kty", "n", "e", "crv", "x", "y")
 """Members of a JWK that describe a public key (RFC 7518)."""
@@ -60,13 +64,16 @@ class TokenValidator:
         clock_skew_seconds: int,
         scope_claim: str,
         subject_claim: str,
+        clock: Callable[[], float] = time.time,
     ) -> None:
+        """`clock` returns the seconds since the epoch."""
         self._keys = keys
         self._issuer = issuer
         self._audiences = audiences
         self._clock_skew_seconds = clock_skew_seconds
         self._scope_claim = scope_claim
         self._subject_claim = subject_claim
+        self._clock = clock
 
     def validate(self, token: str) -> AcceptedToken | RefusedToken:
         """Return the user and the lifetime of a token, or why it is refused."""
@@ -118,6 +125,11 @@ class TokenValidator:
     def _accept(self, claims: Mapping[str, Any]) -> AcceptedToken:
         if not all(type(claims[name]) in (int, float) for name in ("exp", "iat")):
             raise _RefusedTokenError("the token's times are not numbers")
+        expires_at = int(claims["exp"])
+        if expires_at <= self._clock():  # within the clock skew, too: the session would end with its first request
+            raise jwt.ExpiredSignatureError
+        if expires_at > _EXPIRES_AT_MAX:
+            raise _RefusedTokenError("the token expires too late")
         user = _user_name(claims[self._subject_claim])
         claim = claims.get(self._scope_claim)
         # As in Kafka, a claim of another type counts as no scopes.
@@ -126,7 +138,7 @@ class TokenValidator:
             raise _RefusedTokenError("the token's scopes are malformed")
         if len({trim(scope) for scope in scopes}) != len(scopes):
             raise _RefusedTokenError("the token has a scope twice")
-        return AcceptedToken(user, int(claims["exp"]) * 1000)
+        return AcceptedToken(user, expires_at * 1000)
 
 
 def _user_name(subject: object) -> str:

@@ -160,13 +160,15 @@ class SaslGate:
         answer: Deferred[LateResponse] = Deferred() if late is None else late
 
         def done(result: Any, error: BaseException | None) -> None:
-            assert self._conversation is not None
-            if error is None:
-                outcome = self._conversation.resume(result)
-            else:
-                self._listener.parts.failures.bug(self._connection.session, error)
-                outcome = Refused("an error inside the broker", mechanism=self._conversation.mechanism)
-            self._carry_out(outcome, answer)
+            conversation = self._conversation
+            assert conversation is not None
+            try:
+                if error is not None:
+                    raise error
+                self._carry_out(conversation.resume(result), answer)
+            except Exception as bug:  # noqa: BLE001 - nobody else would end the connection
+                self._listener.parts.failures.bug(self._connection.session, bug)
+                self._refuse(Refused("an error inside the broker", mechanism=conversation.mechanism), answer)
 
         self._job = self._listener.parts.work.submit(step.run, done)
         return answer

@@ -60,7 +60,7 @@ class WorkQueue:
 
     def _ended(self, job: Job, future: asyncio.Future[Any]) -> None:
         self._running -= 1
+        self._start()  # first: whatever comes of this step, those behind it go on
         error = future.exception()
         if not job.is_cancelled:
             job.done(None if error is not None else future.result(), error)
-        self._start()

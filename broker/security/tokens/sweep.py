@@ -38,6 +38,8 @@ class TokenSweep:
                 pass
         except BrokerError as error:
             logger.warning("expired delegation tokens could not be deleted, until the next attempt: %s", error)
+        except Exception:
+            logger.exception("a bug: expired delegation tokens could not be deleted, until the next attempt")
 
     async def _sweep_some(self) -> list[object]:
         now_ms = self._wall_ms()

@@ -75,6 +75,7 @@ def validator(*keys: Jwk, **changed: Any) -> TokenValidator:
         "clock_skew_seconds": 5,
         "scope_claim": "scope",
         "subject_claim": "sub",
+        "clock": lambda: NOW,
     }
     return TokenValidator(Keys(*(keys or KEYS)), **{**settings, **changed})
 
@@ -104,6 +105,10 @@ def test_each_algorithm(key: Any, algorithm: str, kid: str | None) -> None:
     ("claims", "reason"),
     [
         ({"exp": NOW - 6}, "the token has expired"),
+        ({"exp": NOW - 4}, "the token has expired"),  # the session would end at once
+        ({"exp": NOW}, "the token has expired"),
+        ({"exp": 1e30}, "the token expires too late"),
+        ({"exp": 9_223_372_036_854_776}, "the token expires too late"),
         ({"exp": None}, "lacks a required claim"),
         ({"iat": None}, "lacks a required claim"),
         ({"sub": None}, "lacks a required claim"),
@@ -128,7 +133,15 @@ def test_claims(claims: dict[str, Any], reason: str) -> None:
 
 @pytest.mark.parametrize(
     "claims",
-    [{"exp": NOW - 4}, {"nbf": NOW + 4}, {"scope": "a b"}, {"scope": ["a", "b"]}, {"scope": 7}, {"scope": None}],
+    [
+        {"exp": 9_223_372_036_854_775},
+        {"nbf": NOW + 4},
+        {"iat": NOW + 4},
+        {"scope": "a b"},
+        {"scope": ["a", "b"]},
+        {"scope": 7},
+        {"scope": None},
+    ],
 )
 def test_the_clock_may_be_off_and_scopes_may_be_given(claims: dict[str, Any]) -> None:
     assert isinstance(validator().validate(sign(**claims)), AcceptedToken)

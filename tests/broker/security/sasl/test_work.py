@@ -76,6 +76,27 @@ def test_cancelled_steps_are_dropped_and_failed_ones_make_room(loop: ManualLoop)
     assert outcomes == ["no key server", "last"]
 
 
+def test_an_error_after_a_step_does_not_stop_the_steps_behind_it(loop: ManualLoop) -> None:
+    executor = HeldExecutor()
+    queue = WorkQueue(loop, executor)
+    done: list[int] = []
+    reached: list[str] = []
+    loop.set_exception_handler(lambda _, context: reached.append(repr(context["exception"])))
+
+    def end(result: int, error: BaseException | None) -> None:
+        if result < AT_A_TIME:
+            raise ValueError("a bug")
+        done.append(result)
+
+    for number in range(2 * AT_A_TIME):
+        queue.submit(lambda number=number: number, end)  # type: ignore[misc]
+    while executor.held:
+        executor.run_one()
+        loop.settle()
+    assert done == list(range(AT_A_TIME, 2 * AT_A_TIME))
+    assert len(reached) == AT_A_TIME
+
+
 class Slow:
     """A mechanism whose first step needs Work, and whose second one ends the exchange."""
 
@@ -117,6 +138,26 @@ def test_a_bug_in_a_mechanism_closes_the_connection(caplog: pytest.LogCaptureFix
         raise RuntimeError("a bug")
 
     server = GatedListener(more={"SLOW": lambda: Slow(fail)})
+    peer = server.connect()
+    peer.handshake("SLOW")
+    assert peer.authenticate(b"x") is None
+    assert peer.is_closed()
+    assert not server.authenticated
+    assert "a bug in a SASL mechanism" in caplog.text
+    server.loop.close()
+
+
+@pytest.mark.parametrize("expires_at_ms", [None, 1 << 80])
+def test_a_bug_after_the_work_closes_the_connection(
+    caplog: pytest.LogCaptureFixture, expires_at_ms: int | None
+) -> None:
+    class Late(Slow):
+        def resume(self, result: Any) -> Step:
+            if expires_at_ms is None:
+                raise RuntimeError("a bug")
+            return Success(b"", "alice", expires_at_ms)  # its lifetime does not fit into the answer
+
+    server = GatedListener(more={"SLOW": lambda: Late(lambda: "good")})
     peer = server.connect()
     peer.handshake("SLOW")
     assert peer.authenticate(b"x") is None
