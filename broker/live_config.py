@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from barnabas.config import LogConfig, ensure_reconfigurable
 from barnabas.config.security.listener_view import ListenerView
+
+logger = logging.getLogger(__name__)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,7 +53,11 @@ class LiveConfig:
         )
         self._image = image
         if changed:
+            before = self.broker.stored_problems
             self.broker = self.static.with_dynamic(default, broker, stored=True)
+            for problem in self.broker.stored_problems:
+                if problem not in before:
+                    logger.warning("%s", problem)
             for follower in self._followers:
                 follower()
         return changed

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from barnabas.config import combinations, names
 from barnabas.config.errors import ConfigError
 from barnabas.config.listeners import METRICS, Listener
-from barnabas.config.property import UpdateMode
+from barnabas.config.property import BadValueError, Property, UpdateMode
 from barnabas.config.property_values import PropertyValues, parse_setting
 from barnabas.config.security import security_checks
 from barnabas.config.security.listener_view import ListenerView
 from barnabas.config.security.providers import NO_PROVIDERS, PREFIX, ConfigProviders
 from barnabas.config.tables.tls_properties import STORE_PROPERTIES
 from barnabas.config.tables.topic_properties import TOPIC_PROPERTIES
-from barnabas.config.value import Setting
+from barnabas.config.value import ConfigSource, ConfigValue, Setting, trim
 
 if TYPE_CHECKING:
     from barnabas.config.log_config import LogConfig
+
+_DYNAMIC_SOURCES = (ConfigSource.DYNAMIC_BROKER_CONFIG, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG)
 
 ALL_BROKERS_ORIGIN = "the dynamic config of all brokers"
 THIS_BROKER_ORIGIN = "the dynamic config of this broker"
@@ -46,7 +49,9 @@ class BrokerConfig(PropertyValues):
         "_protocols",
         "_providers",
         "_static",
+        "_unread",
         "_warnings",
+        "stored_problems",
     )
 
     def __init__(
@@ -56,10 +61,14 @@ class BrokerConfig(PropertyValues):
         dynamic_broker: Mapping[str, Setting],
         notes: tuple[str, ...],
         providers: ConfigProviders = NO_PROVIDERS,
-        dynamic_notes: tuple[str, ...] = (),
+        stored_problems: tuple[str, ...] = (),
+        unread: Mapping[str, ConfigValue] = MappingProxyType({}),
     ) -> None:
         """Use of(), load() or with_dynamic(). Raises ConfigError."""
         super().__init__(static, dynamic_default, dynamic_broker)
+        self.stored_problems = stored_problems
+        """Sentences about what the metadata log has and is not in force; LiveConfig writes them to the log."""
+        self._unread = {name: each._replace(value=self.get(name)) for name, each in unread.items()}
         self._static = dict(static)
         self._providers = providers
         self._notes = notes
@@ -76,7 +85,7 @@ class BrokerConfig(PropertyValues):
         security_checks.ensure_secure(self)
         self._warnings = (
             *notes,
-            *dynamic_notes,
+            *stored_problems,
             *combinations.warnings(self, self._listeners),
             *security_checks.warnings(self),
         )
@@ -104,10 +113,12 @@ class BrokerConfig(PropertyValues):
 
         `default` is for all brokers, `broker` for this one. A name that is unknown, read-only or may only be set for
         one broker is refused. With `stored` (a replay of the metadata log, which another program may have written)
-        the name or unreadable value is skipped with a warning instead: a broker must start with what it finds.
+        the name or unreadable value is skipped with a warning instead: a broker must start with what it finds. If the
+        value decides about deletion, the logs that take it are kept (log_config.py).
         """
         notes = []
         layers = []
+        unread: dict[str, ConfigValue] = {}
         for texts, origin, is_default_layer in (
             (default, ALL_BROKERS_ORIGIN, True),
             (broker, THIS_BROKER_ORIGIN, False),
@@ -119,11 +130,20 @@ class BrokerConfig(PropertyValues):
                 except ConfigError as error:
                     if not stored:
                         raise
-                    notes.append(f"{error}; ignored")
+                    from barnabas.config.log_config import DECIDES_DELETION, KEPT  # here: stored values are legal
+
+                    known = names.served_property(name)
+                    if known is None or not known.is_dynamic or known.topic_name not in DECIDES_DELETION:
+                        notes.append(f"{error}; ignored")
+                        continue
+                    notes.append(f"{error}; of topics without a value of their own {KEPT}")
+                    source = _DYNAMIC_SOURCES[is_default_layer]
+                    unread[name] = ConfigValue(None, trim(text), source, origin, _fault(known, text))
                 else:
                     layer[name] = setting
+                    unread.pop(name, None)
             layers.append(layer)
-        return BrokerConfig(self._static, layers[0], layers[1], self._notes, self._providers, tuple(notes))
+        return BrokerConfig(self._static, layers[0], layers[1], self._notes, self._providers, tuple(notes), unread)
 
     @property
     def node_id(self) -> int | None:
@@ -213,9 +233,20 @@ class BrokerConfig(PropertyValues):
 
             # Two threads may both build it: the results are equal, and the last one stays.
             self._log_config = LogConfig.of(
-                {name: self.topic_default(known).value for name, known in TOPIC_PROPERTIES.items()}
+                {name: self.topic_default(known).value for name, known in TOPIC_PROPERTIES.items()},
+                [name for name, known in TOPIC_PROPERTIES.items() if self.topic_default(known).problem is not None],
             )
         return self._log_config
+
+    def topic_default(self, topic_property: Property) -> ConfigValue:
+        """Return a topic property's default from the broker, with its `problem` if the stored one is not understood."""
+        value = super().topic_default(topic_property)
+        unread = [self._unread[each.name] for each in topic_property.synonyms if each.name in self._unread]
+        return unread[0]._replace(value=value.value) if unread else value
+
+    def describe(self) -> list[tuple[Property, ConfigValue]]:
+        """Return every served property with its value, or with the stored text that is not understood."""
+        return [(known, self._unread.get(known.name, value)) for known, value in super().describe()]
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -226,6 +257,14 @@ class BrokerConfig(PropertyValues):
         value = self.topic_default(TOPIC_PROPERTIES[topic_name]).value
         assert isinstance(value, int)
         return value
+
+
+def _fault(known: Property, text: str) -> str:
+    try:
+        known.parse(text)
+    except BadValueError as error:
+        return str(error)
+    return "it cannot be set while the broker runs"
 
 
 def _resolved(name: str, setting: Setting, providers: ConfigProviders) -> Setting:

@@ -157,6 +157,15 @@ and those that begin with `{test_prefix}`. Nor are the clients' properties that 
 set variables like `BARNABAS_SERVICE_HOST` and `BARNABAS_PORT_9092_TCP` for a service named `barnabas`; they are
 ignored.
 
+## Stored values that are not understood
+
+The metadata log may have a dynamic value or a topic's that is illegal here, because another program stored it under
+other rules. The broker starts and warns about it. If the property decides about deletion (`cleanup.policy`,
+`retention.*`, `segment.*`, `*.compaction.lag.ms`, `message.timestamp.*` and the others that retention and compaction
+read), the topics that take the value are kept: nothing is deleted from them by time or size, and they are not
+compacted, until the value is legal or removed. `barnabas explain` and the console's overview name it. For another
+property the next layer's value is used.
+
 ## Passwords and references
 
 Passwords and keys (type password) are never shown: not in logs, errors, metrics or `barnabas config describe`. A value

@@ -1,13 +1,18 @@
 """The configuration of one log: the broker's values under the overrides of its topic. Immutable and cheap to read.
 
+A stored value that is not understood, because another program wrote it under other rules, may mean anything, so it
+must not widen deletion: while a property that decides about it (DECIDES_DELETION) has such a value, of the topic or of
+the broker, the log is kept. It is not compacted, and nothing is deleted from it by time or size. Other properties then
+have the value of the next layer. Kafka refuses such values, and has none of its own: config/property.py.
+
 Source: Kafka's LogConfig.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from barnabas.config.property import BadValueError
 from barnabas.config.tables.log_properties import SEGMENT_BYTES_MIN, SERVED_INDEX_BYTES_MIN
@@ -44,9 +49,41 @@ _FIELDS = {
 }
 
 
+DECIDES_DELETION: Final = frozenset(
+    {
+        "cleanup.policy",
+        "delete.retention.ms",
+        "file.delete.delay.ms",
+        "internal.segment.bytes",
+        "local.retention.bytes",
+        "local.retention.ms",
+        "max.compaction.lag.ms",
+        "message.timestamp.after.max.ms",
+        "message.timestamp.before.max.ms",
+        "message.timestamp.type",
+        "min.cleanable.dirty.ratio",
+        "min.compaction.lag.ms",
+        "retention.bytes",
+        "retention.ms",
+        "segment.bytes",
+        "segment.index.bytes",
+        "segment.jitter.ms",
+        "segment.ms",
+    }
+)
+"""Topic properties that decide about what is deleted and when."""
+
+KEPT: Final = "nothing is deleted by time or size, or compacted, until it has a legal value"
+"""What a value of those that is not understood means, as the end of a sentence."""
+
+
 @dataclass(frozen=True, slots=True)
 class LogConfig:
-    """Values in Kafka's units: bytes, milliseconds, records. 2**63 - 1 is never or no limit; for retention -1 is."""
+    """Values in Kafka's units: bytes, milliseconds, records. 2**63 - 1 is never or no limit; for retention -1 is.
+
+    `unread`: the names of DECIDES_DELETION whose stored values are not understood. With one, `compact` and `delete` are
+    False, and `understood` has what they would be.
+    """
 
     segment_bytes: int
     segment_ms: int
@@ -77,6 +114,13 @@ class LogConfig:
     max_compaction_lag_ms: int
     delete_retention_ms: int
     min_insync_replicas: int
+    unread: tuple[str, ...] = ()
+    understood: tuple[bool, bool] = (False, False)
+
+    @property
+    def needs_keys(self) -> bool:
+        """Whether records without keys are refused: a compacted topic stays one while its log is kept."""
+        return self.understood[0] if self.unread else self.compact
 
     @property
     def acks_all_flush_messages(self) -> int:
@@ -89,16 +133,16 @@ class LogConfig:
         return min(self.max_compaction_lag_ms, self.segment_ms) if self.compact else self.segment_ms
 
     @classmethod
-    def of(cls, values: Mapping[str, PropertyValue]) -> LogConfig:
+    def of(cls, values: Mapping[str, PropertyValue], unread: Iterable[str] = ()) -> LogConfig:
         """Return the configuration with these values of the topic properties, by name."""
-        return cls(**_fields(values))
+        return cls(**_fields(values))._kept(tuple(unread))
 
     def with_overrides(self, overrides: Mapping[str, str]) -> LogConfig:
         """Return this configuration under a topic's own configs. Never raises: a broker serves the topics it finds.
 
         `overrides` come from the metadata log and were checked when they were set (validate_topic_configs). Another
-        program may have written them under other rules: an unknown name is skipped, and a value that is illegal here
-        leaves the broker's in force (topic_config.complaints names it).
+        program may have written them under other rules: an unknown name is skipped, and an illegal value leaves the
+        broker's in force (topic_config.complaints names both), or has the log kept.
         """
         if not overrides:
             return self
@@ -111,7 +155,36 @@ class LogConfig:
                 values[name] = known.parse(text)
             except BadValueError:
                 continue
-        return replace(self, **_fields(values))
+        fields = _fields(values)
+        if self.unread:
+            compact, delete = self.understood
+            fields = {"compact": compact, "delete": delete, "unread": (), "understood": (False, False)} | fields
+        unread = (*(name for name in self.unread if name not in values), *problems_of_deletion(overrides))
+        return replace(self, **fields)._kept(unread)
+
+    def _kept(self, unread: tuple[str, ...]) -> LogConfig:
+        if not unread:
+            return self
+        understood = (self.compact, self.delete)
+        return replace(self, compact=False, delete=False, unread=unread, understood=understood)
+
+
+def problems_of_deletion(overrides: Mapping[str, str]) -> dict[str, str]:
+    """Return the names of a topic's configs that decide about deletion and are not understood, with the reasons."""
+    problems = {}
+    for name, text in overrides.items():
+        if name not in DECIDES_DELETION:
+            continue
+        known = TOPIC_PROPERTIES.get(name)
+        if known is None:
+            from barnabas.config.unserved_configs import unserved_topic_properties
+
+            known = unserved_topic_properties()[name]
+        try:
+            known.parse(text)
+        except BadValueError as error:
+            problems[name] = str(error)
+    return problems
 
 
 def _fields(values: Mapping[str, PropertyValue]) -> dict[str, Any]:

@@ -48,6 +48,8 @@ def topic_synonyms(config: BrokerConfig, known: Property, value: ConfigValue) ->
     if not known.synonyms:
         return own
     name = known.synonyms[0].name
+    if not own and value.problem is not None:
+        own = [Synonym(name, value)]
     return own + list(
         dropwhile(lambda synonym: synonym.name != name and synonym.value.is_default, _of_family(config, name))
     )

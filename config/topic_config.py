@@ -8,7 +8,7 @@ from barnabas.config import names
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.combinations import MEBIBYTE, segment_bytes_at_full_index
 from barnabas.config.errors import ConfigError
-from barnabas.config.log_config import LogConfig
+from barnabas.config.log_config import KEPT, LogConfig, problems_of_deletion
 from barnabas.config.property import BadValueError, Property
 from barnabas.config.tables.topic_properties import TOPIC_PROPERTIES
 from barnabas.config.value import ConfigSource, ConfigValue, trim
@@ -34,29 +34,47 @@ def validate_topic_configs(overrides: Mapping[str, str], broker_config: BrokerCo
 def complaints(overrides: Mapping[str, str]) -> list[str]:
     """What LogConfig.with_overrides skips in a topic's stored configs, one sentence for each, for the log at start."""
     sentences = []
+    unread = problems_of_deletion(overrides)
     for name, text in overrides.items():
         try:
             _ensure_legal(name, text)
         except ConfigError as error:
-            sentences.append(f"{error}; the broker's value is used")
+            without_effect = "the broker's value is used" if name in TOPIC_PROPERTIES else "it has no effect"
+            sentences.append(f"{error}; {KEPT if name in unread else without_effect}")
     return sentences
 
 
 def describe_topic(broker_config: BrokerConfig, overrides: Mapping[str, str]) -> list[tuple[Property, ConfigValue]]:
-    """Return every topic property with its value and origin. An illegal stored value counts as unset."""
+    """Return every topic property with its value and origin.
+
+    An illegal stored value counts as unset, except for one that has the logs kept: it is there with its problem.
+    """
     described = []
+    unread = problems_of_deletion(overrides)
     for known in TOPIC_PROPERTIES.values():
         value = broker_config.topic_default(known)
         text = overrides.get(known.name)
         if text is not None:
             try:
                 parsed = known.parse(text)
-            except BadValueError:
-                pass  # complaints() says so; here the broker's value holds, as in LogConfig.with_overrides.
+            except BadValueError:  # complaints() says so; here as in LogConfig.with_overrides
+                if known.name in unread:
+                    source = ConfigSource.DYNAMIC_TOPIC_CONFIG
+                    value = ConfigValue(value.value, trim(text), source, ORIGIN, unread[known.name])
             else:
                 value = ConfigValue(parsed, trim(text), ConfigSource.DYNAMIC_TOPIC_CONFIG, ORIGIN)
         described.append((known, value))
     return described
+
+
+def unread_configs(broker_config: BrokerConfig, overrides: Mapping[str, str]) -> dict[str, ConfigValue]:
+    """Return the topic's and the broker's stored values because of which the topic's logs are kept, by name."""
+    unread = {
+        name: ConfigValue(None, trim(overrides[name]), ConfigSource.DYNAMIC_TOPIC_CONFIG, ORIGIN, problem)
+        for name, problem in problems_of_deletion(overrides).items()
+    }
+    described = {known.name: value for known, value in describe_topic(broker_config, overrides)}
+    return unread | {name: value for name, value in described.items() if value.problem is not None}
 
 
 def _ensure_legal(name: str, text: str) -> None:

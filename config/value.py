@@ -56,13 +56,15 @@ class ConfigValue(NamedTuple):
     """The value of one property.
 
     `value` is parsed, `text` is for DescribeConfigs (None: unset, or a secret), `source` is the layer and `origin` the
-    exact place: "server.properties line 7", "the environment (BARNABAS_LOG_DIRS)", "--set", "default".
+    exact place: "server.properties line 7", "the environment (BARNABAS_LOG_DIRS)", "--set", "default". With `problem`
+    the metadata log has `text`, which is not understood for that reason, and `value` is the next layer's.
     """
 
     value: PropertyValue
     text: str | None
     source: ConfigSource
     origin: str
+    problem: str | None = None
 
     @property
     def is_default(self) -> bool:

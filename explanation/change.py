@@ -14,7 +14,11 @@ from barnabas.config.topic_config import complaints
 
 if TYPE_CHECKING:
     from barnabas.config.log_config import LogConfig
-    from barnabas.protocol.messages.topics.explain_topic import ExplainedPartition, ExplainTopicResponse
+    from barnabas.protocol.messages.topics.explain_topic import (
+        ExplainedPartition,
+        ExplainTopicResponse,
+        SettingValue,
+    )
 
 CHANGEABLE: Final = ("retention.ms", "retention.bytes", "cleanup.policy")
 
@@ -49,7 +53,7 @@ def explain_change(explained: ExplainTopicResponse, name: str, value: str) -> Ch
         raise UnexplainableChangeError(
             f"the effect is explained for a change of {', '.join(CHANGEABLE)}, not of {name}"
         )
-    values = {each.name: each.value or "" for each in explained.settings if each.name in RETENTION_SETTINGS}
+    values = {each.name: each.value or "" for each in explained.settings if _is_needed(each)}
     for sentence in complaints({name: value}):
         raise UnexplainableChangeError(sentence)
     config = BrokerConfig.of().log_config.with_overrides({**values, name: value})
@@ -79,6 +83,10 @@ def change_totals(change: Change) -> Mapping[str, int]:
         "deleted_bytes": sum(each.size_bytes for each in change.partitions),
         "deleted_offsets": sum(each.offsets for each in change.partitions),
     }
+
+
+def _is_needed(setting: SettingValue) -> bool:
+    return setting.name in RETENTION_SETTINGS or setting.problem is not None
 
 
 def _is_due(moment: int | None, explained: ExplainTopicResponse) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from barnabas.config.log_config import KEPT
 from barnabas.config.value import ConfigSource
 from barnabas.explanation.change import Change, change_totals
 from barnabas.explanation.wording import counted, time_text
@@ -21,7 +22,7 @@ _LAYERS = {
 
 def config_json(topic: str, explained: ExplainTopicResponse, change: Change | None) -> dict[str, Any]:
     """The document of `--json`; docs/explain.md has its fields."""
-    (setting,) = explained.settings
+    setting = explained.settings[0]
     document: dict[str, Any] = {
         "topic": topic,
         "name": setting.name,
@@ -39,18 +40,30 @@ def config_json(topic: str, explained: ExplainTopicResponse, change: Change | No
 
 
 def value_json(setting: SettingValue) -> dict[str, Any]:
-    """A value with its layer and its exact origin."""
-    return {"value": setting.value, "source": setting.source, "origin": setting.origin}
+    """A value with its layer, its exact origin and why it is not understood."""
+    return {
+        "value": setting.value,
+        "source": setting.source,
+        "origin": setting.origin,
+        "problem": setting.problem,
+    }
+
+
+def problem_sentence(setting: SettingValue) -> str:
+    """What a stored value that is not understood means."""
+    return f"{setting.name}={setting.value} from {_layer(setting)} is not understood, {setting.problem}: {KEPT}"
 
 
 def config_sentences(topic: str, explained: ExplainTopicResponse, change: Change | None) -> Iterator[str]:
-    """The value in force, then each layer that has one, then the effect of the change."""
-    (setting,) = explained.settings
-    yield f"{setting.name} of {topic} is {setting.value}, from {_layer(setting)}"
+    """The value in force, then each layer that has one, what is not understood, then the effect of the change."""
+    setting = explained.settings[0]
+    value = setting.value or "empty"
+    yield f"{setting.name} of {topic} is {value}, from {_layer(setting)}"
     for index, each in enumerate(explained.layers):
-        effect = "in force" if index == 0 else "overridden"
+        effect = "overridden" if index else "in force" if each.problem is None else "not understood"
         yield f"  {each.name}={each.value} in {_layer(each)}: {effect}"
 
+    yield from map(problem_sentence, (each for each in explained.settings if each.problem is not None))
     if change is not None:
         yield from change_sentences(change)
 

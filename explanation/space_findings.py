@@ -80,10 +80,13 @@ def _explain(file_system: FileSystem, explained: Mapping[str, ExplainTopicRespon
 
 
 def _topic(name: str, partitions: Sequence[ExplainedPartition], answer: ExplainTopicResponse) -> TopicSpace:
-    settings = {each.name: each.value or "" for each in answer.settings}
-    deletes = "delete" in settings["cleanup.policy"]
-    retention_ms, retention_bytes = int(settings["retention.ms"]), int(settings["retention.bytes"])
-    segment_bytes = int(settings["segment.bytes"])
+    unread = next((each for each in answer.settings if each.problem is not None), None)
+    settings = {each.name: each.value or "" for each in answer.settings if each.problem is None}
+    policy = settings.get("cleanup.policy", "")
+    deletes = unread is None and "delete" in policy
+    retention_ms, retention_bytes, segment_bytes = (
+        int(settings.get(name, "-1")) for name in ("retention.ms", "retention.bytes", "segment.bytes")
+    )
     size, rate, steady = 0, 0.0, 0.0
     for partition in partitions:
         partition_rate = sum(_within_a_day(each, answer.now_ms) for each in partition.segments)
@@ -97,8 +100,12 @@ def _topic(name: str, partitions: Sequence[ExplainedPartition], answer: ExplainT
         # Retention deletes whole segments, and never the one that is written.
         steady += (min(limits) if limits else 0.0) + (segment_bytes if partition_rate > 0 else 0)
     has_limit = deletes and (retention_ms >= 0 or retention_bytes >= 0)
-    if not deletes:
-        limit = f"cleanup.policy={settings['cleanup.policy']}: compaction decides, by the number of keys"
+    if unread is not None:
+        limit = f"no limit: {unread.name}={unread.value} is not understood"
+    elif not policy:
+        limit = "no limit: cleanup.policy is empty"
+    elif not deletes:
+        limit = f"cleanup.policy={policy}: compaction decides, by the number of keys"
     elif not has_limit:
         limit = "no limit: retention.ms and retention.bytes are -1"
     else:

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 from barnabas.broker.storage.explanation.retention_findings import START_OFFSET_RULE, KeptBy
 from barnabas.broker.storage.explanation.topic_explanation import RETENTION_SETTINGS
+from barnabas.config.log_config import KEPT
 from barnabas.explanation.compaction import compaction_sentences
-from barnabas.explanation.setting import value_json
+from barnabas.explanation.setting import problem_sentence, value_json
 from barnabas.explanation.wording import counted, time_text
 from barnabas.protocol.messages.topics.explain_topic import (
     ExplainedCompaction,
@@ -45,7 +46,7 @@ def explanation_of(explained: ExplainTopicResponse, partition: ExplainedPartitio
     moving = (_moving(partition, partition.copy),) if partition.copy is not None else ()
     return Explanation(
         f"At {time_text(explained.now_ms)}: " + ", ".join(map(_setting, shown)),
-        (*(sentence.strip() for sentence in compaction), *removable, *moving),
+        (*_unread(explained), *(sentence.strip() for sentence in compaction), *removable, *moving),
         tuple(
             SegmentExplanation(
                 segment.base_offset,
@@ -86,6 +87,7 @@ def sentences_of(topic: str, explained: ExplainTopicResponse) -> Iterator[str]:
     settings = {each.name: each for each in explained.settings}
     shown = [each for each in explained.settings if each.name in RETENTION_SETTINGS]
     yield f"{topic} at {time_text(explained.now_ms)}: " + ", ".join(map(_setting, shown))
+    yield from _unread(explained)
     for partition in explained.partitions:
         yield ""
         yield (
@@ -119,6 +121,10 @@ def _segment(segment: ExplainedSegment) -> dict[str, Any]:
 
 def _compaction(compaction: ExplainedCompaction) -> dict[str, Any]:
     return {**compaction._asdict(), "waits_for": list(compaction.waits_for)}
+
+
+def _unread(explained: ExplainTopicResponse) -> Iterator[str]:
+    return map(problem_sentence, (each for each in explained.settings if each.problem is not None))
 
 
 def _setting(setting: SettingValue) -> str:
@@ -183,6 +189,8 @@ def _reason(
                 f"{_setting(settings['cleanup.policy'])}: neither time nor size deletes; add delete "
                 "to cleanup.policy to change that"
             )
+        case KeptBy.UNREAD_CONFIG:
+            return f"a stored config is not understood, see above: {KEPT}"
         case KeptBy.NO_LIMIT:
             limits = [_setting(settings[name]) for name in ("retention.ms", "retention.bytes")]
             return f"no limit deletes it: {limits[0]}, {limits[1]}; set one of them to change that"

@@ -12,6 +12,7 @@ from barnabas.explanation.compaction import failure_sentence
 from barnabas.explanation.group import retention_sentence
 from barnabas.explanation.group_findings import ExplainedGroup, Verdict
 from barnabas.explanation.mirror import partition_sentence
+from barnabas.explanation.setting import problem_sentence
 from barnabas.explanation.space import forecast_sentence
 from barnabas.explanation.space_findings import FileSystemSpace
 from barnabas.explanation.transaction import holder_sentences
@@ -49,6 +50,13 @@ def compaction_warnings(topic: str, explained: ExplainTopicResponse) -> Iterator
     for each in explained.partitions:
         if each.compaction is not None and each.compaction.error is not None:
             yield f"{topic}-{each.partition}: {failure_sentence(each.compaction)}"
+
+
+def config_warnings(topic: str, explained: ExplainTopicResponse) -> Iterator[str]:
+    """Each stored config that is not understood, because of which the topic's logs are kept."""
+    for each in explained.settings:
+        if each.problem is not None:
+            yield f"topic {topic}: {problem_sentence(each)}"
 
 
 def mirror_warnings(mirror: MirrorDescription) -> Iterator[str]:

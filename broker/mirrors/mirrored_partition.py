@@ -89,7 +89,7 @@ class MirroredPartition:
         It deletes them delete.retention.ms after their compaction. The copy keeps the records that they delete.
         """
         config = self.log.partition.log.config
-        if not config.compact or self.caught_up_at is None or fetched.log_start_offset < 0:
+        if not config.needs_keys or self.caught_up_at is None or fetched.log_start_offset < 0:
             return False
         is_late = now - self.caught_up_at > config.delete_retention_ms / 1000
         return is_late and has_gap(fetched.records, self.log.end)

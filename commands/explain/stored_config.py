@@ -44,4 +44,4 @@ def explain_stored_config(directories: Directories, topic: str, name: str) -> Ex
     found = setting_layers(config, image.topic_configs(topic), name)
     if found is None:
         raise CommandFailure(f"topics have no property {name}: barnabas config list --scope topic has all")
-    return ExplainTopicResponse(settings=[found[0]], layers=found[1])
+    return ExplainTopicResponse(settings=found[0], layers=found[1])

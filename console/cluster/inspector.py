@@ -24,6 +24,7 @@ from barnabas.explanation.space_findings import FileSystemSpace, explain_space
 from barnabas.explanation.transaction_findings import OpenInPartition, PartitionFacts, explain_partition
 from barnabas.explanation.warnings import (
     compaction_warnings,
+    config_warnings,
     group_warnings,
     mirror_warnings,
     shortened,
@@ -113,8 +114,10 @@ class _Round:
         explained = {name: answer async for name, answer in self._topics()}
         spaces = await self._spaces(explained)
         failed = [each for name, answer in explained.items() for each in compaction_warnings(name, answer)]
+        unread = [each for name, answer in explained.items() for each in config_warnings(name, answer)]
         warnings = [
             *(each for space in spaces for each in space_warnings(space)),
+            *shortened(unread, "config that is not understood"),
             *shortened(failed, "partition whose compaction failed"),
             *shortened(await self._groups(), "partition that retention takes from a group"),
             *shortened(await self._transactions(), "hanging transaction"),

@@ -1,7 +1,7 @@
 """explain_topic (1005): when retention deletes each segment of a topic, and which settings decide. Barnabas only.
 
 request   topic, partition int or nil, setting str or nil
-response  error, message, now_ms, settings [[name, value or nil, source, origin]], layers, as settings,
+response  error, message, now_ms, settings [[name, value or nil, source, origin, problem or nil]], layers, as settings,
           partitions [[partition, log_dir, log_start_offset, high_watermark, log_end_offset, durable_offset,
                        unsynced_bytes, check_interval_ms int or nil,
                        [[base_offset, end_offset, size_bytes, largest_timestamp_ms, first_timestamp_ms,
@@ -94,9 +94,13 @@ def decode_response(body: dict[str, Any]) -> ExplainTopicResponse:
 
 
 def _setting(entry: Any) -> SettingValue:
-    name, value, source, origin = row(entry, "settings[]", 4)
+    name, value, source, origin, problem = row(entry, "settings[]", 5)
     return SettingValue(
-        text(name, "name"), long_text(value, "value"), text(source, "source"), long_text(origin, "origin") or ""
+        text(name, "name"),
+        long_text(value, "value"),
+        text(source, "source"),
+        long_text(origin, "origin") or "",
+        long_text(problem, "problem"),
     )
 
 

@@ -12,12 +12,16 @@ import pytest
 from click.testing import CliRunner, Result
 
 from barnabas.commands.main import main
+from barnabas.config.log_config import KEPT
+from barnabas.protocol.metadata.records import ConfigRecord
 from tests.support.daemon import start_daemon
 from tests.support.eventually import eventually
 from tests.support.storage.bench import keyed_batch, sized_batch
+from tests.support.storage.metadata_store import opened
 from tests.support.wire import WireClient
 
 HOUR_MS = 3_600_000
+NO_POLICY = "archive is none of compact, delete"
 SEGMENTS = [0, 1, 2, 3]
 
 
@@ -85,6 +89,29 @@ def test_the_layers_of_a_setting_are_listed_with_the_deciding_one_first(scratch:
         "retention.bytes of held is -1, from the default",
         "  log.retention.bytes=-1 in the default: in force",
     ]
+
+
+def test_a_stored_value_that_is_not_understood_is_named_and_nothing_goes(scratch: Path, tmp_path: Path) -> None:
+    data = shutil.copytree(scratch / "data", tmp_path / "data")
+    with opened(data) as node:
+        node.store.commit([ConfigRecord(2, "held", "cleanup.policy", "compact,archive")])
+        node.store.commit([ConfigRecord(4, "", "log.segment.bytes", "14"), ConfigRecord(4, "", "log.roll.ms", "soon")])
+
+    lines = run("config", "cleanup.policy", "--topic", "held", "--log-dir", data).stdout.splitlines()
+    assert lines[:2] == [
+        "cleanup.policy of held is compact,archive, from the topic's own config",
+        "  cleanup.policy=compact,archive in the topic's own config: not understood",
+    ]
+    assert lines[3:] == [
+        f"cleanup.policy=compact,archive from the topic's own config is not understood, {NO_POLICY}: {KEPT}",
+        f"segment.ms=soon from the dynamic default of all brokers is not understood, not a long: {KEPT}",
+    ]
+    told = run("topic", "held", "--log-dir", data).stdout
+    assert lines[3] in told
+    assert "a stored config is not understood, see above" in told
+    assert "is deleted between" not in told
+    changed = run("config", "cleanup.policy", "--topic", "held", "--log-dir", data, "--to", "delete").stdout
+    assert "deletes nothing that it does not delete as things are" in changed  # segment.ms is not understood either
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,22 @@ def test_a_topic_grows_to_its_steady_size_or_until_the_disk_is_full(
     assert found.full_in_days == (None if days is None else pytest.approx(days))
 
 
+def test_a_topic_that_nothing_deletes_from_has_no_limit() -> None:
+    kept = topic("delete", 7 * DAY_MS, -1)
+    kept.settings = [*kept.settings[1:], SettingValue("cleanup.policy", "archive", "X", "x", "archive is no policy")]
+    explained = {
+        "deletes nothing": topic("", 7 * DAY_MS, -1),
+        "compacts": topic("compact", 7 * DAY_MS, -1),
+        "kept": kept,
+    }
+    (found,) = explain_space([FileSystem((DIRECTORY,), GB, GB)], explained)
+    assert {each.topic: (each.steady_bytes, each.limit) for each in found.topics} == {
+        "deletes nothing": (None, "no limit: cleanup.policy is empty"),
+        "compacts": (None, "cleanup.policy=compact: compaction decides, by the number of keys"),
+        "kept": (None, "no limit: cleanup.policy=archive is not understood"),
+    }
+
+
 def test_topics_that_stop_growing_leave_the_rest_to_the_others() -> None:
     soon = topic("delete", 7 * DAY_MS, 2 * GB, segment(2 * GB, 1, 0))  # 1 GB of room at 2 GB a day: half a day
     endless = topic("delete", -1, -1, segment(1 * GB, 1, 0))

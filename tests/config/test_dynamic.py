@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.config import ConfigError, ConfigSource, load
+from barnabas.broker.live_config import LiveConfig
+from barnabas.broker.metadata.image import MetadataImage
+from barnabas.broker.metadata.image_builder import ImageBuilder
+from barnabas.config import TOPIC_PROPERTIES, ConfigError, ConfigSource, load
+from barnabas.config.log_config import DECIDES_DELETION, KEPT
+from barnabas.config.property import show
+from barnabas.protocol.metadata.records import ConfigRecord
 from tests.config.conftest import WriteFile
+
+OF_TOPICS = f"of topics without a value of their own {KEPT}"
 
 
 def refusal(default: dict[str, str], broker: dict[str, str] | None = None) -> str:
@@ -148,8 +156,65 @@ def test_illegal_stored_values_are_skipped_with_a_warning_so_that_the_broker_sta
         "listeners in the dynamic config of this broker: read-only, it is read when the broker starts; ignored",
         "of.a.later.kafka in the dynamic config of this broker: no such property; `barnabas config list` shows them "
         "all; ignored",
-        "log.segment.bytes=14 in the dynamic config of this broker: must be at least 1024; ignored",
+        f"log.segment.bytes=14 in the dynamic config of this broker: must be at least 1024; {OF_TOPICS}",
     )
+    assert config.stored_problems == config.warnings
+
+
+BROKERS_OWN = {
+    TOPIC_PROPERTIES[name].synonyms[0].name: name
+    for name in DECIDES_DELETION & TOPIC_PROPERTIES.keys() - {"internal.segment.bytes"}
+}
+
+
+@pytest.mark.parametrize("is_default", [True, False])
+@pytest.mark.parametrize("name", list(BROKERS_OWN))
+def test_a_stored_value_that_is_not_understood_keeps_the_topics_that_take_it(name: str, is_default: bool) -> None:
+    topic_name = BROKERS_OWN[name]
+    stored, legal = {name: "of a later Kafka"}, {topic_name: show(TOPIC_PROPERTIES[topic_name].default) or ""}
+
+    config = load().with_dynamic(*((stored, {}) if is_default else ({}, stored)), stored=True)
+
+    kept = config.log_config
+    assert (kept.compact, kept.delete, kept.unread) == (False, False, (topic_name,))
+    assert kept.with_overrides({"flush.ms": "5"}).unread == (topic_name,)
+    assert kept.with_overrides(legal) == load().log_config.with_overrides(legal)
+    (problem,) = config.stored_problems
+    assert problem.startswith(f"{name}=of a later Kafka in the dynamic config of ")
+    assert problem.endswith(OF_TOPICS)
+    (value,) = (each for known, each in config.describe() if known.name == name)
+    assert (value.text, value.problem is None) == ("of a later Kafka", False)
+
+
+def test_this_brokers_legal_value_wins_over_an_illegal_one_of_all_brokers_and_not_the_reverse() -> None:
+    def unread(default: str, broker: str) -> tuple[str, ...]:
+        config = load().with_dynamic({"log.cleanup.policy": default}, {"log.cleanup.policy": broker}, stored=True)
+        return config.log_config.unread
+
+    assert unread("archive", "compact") == ()
+    assert unread("compact", "archive") == ("cleanup.policy",)
+
+
+def test_a_running_broker_logs_a_stored_value_that_is_not_understood_once(caplog: pytest.LogCaptureFixture) -> None:
+    def image(**configs: str) -> MetadataImage:
+        builder = ImageBuilder(MetadataImage())
+        for name, value in configs.items():
+            builder.apply(ConfigRecord(4, "", name.replace("_", "."), value))
+        return builder.build()
+
+    bad = image(log_cleanup_policy="archive")
+    live = LiveConfig(load(), 1, bad)
+    assert not live.log_config("t").delete
+    live.apply(image(log_cleanup_policy="archive", log_retention_ms="5"))
+    live.apply(image(log_cleanup_policy="compact"))
+    assert live.log_config("t").compact
+    live.apply(bad)
+
+    sentence = (
+        "log.cleanup.policy=archive in the dynamic config of all brokers: archive is none of compact, delete; "
+        f"{OF_TOPICS}"
+    )
+    assert caplog.messages == [sentence, sentence]
 
 
 def test_warnings_of_one_dynamic_state_are_not_carried_into_the_next() -> None:

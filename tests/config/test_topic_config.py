@@ -16,6 +16,7 @@ from barnabas.config import (
     log_config,
     validate_topic_configs,
 )
+from barnabas.config.log_config import DECIDES_DELETION, KEPT
 
 LONG_MAX = 2**63 - 1
 
@@ -180,14 +181,48 @@ def test_what_kafka_stores_has_kafkas_meaning(name: str, text: str, change: dict
 def test_illegal_stored_configs_never_stop_a_topic() -> None:
     stored = {"segment.index.bytes": "3", "of.a.later.kafka": "1", "retention.ms": "soon", "segment.ms": "9"}
 
-    assert changed(load().log_config.with_overrides(stored)) == {"segment_ms": 9}
-    assert complaints(stored) == [
-        "segment.index.bytes=3 in the topic's config: must be at least 4; the broker's value is used",
+    assert changed(load().log_config.with_overrides(stored)) == {
+        "segment_ms": 9,
+        "delete": False,
+        "unread": ("segment.index.bytes", "retention.ms"),
+        "understood": (False, True),
+    }
+    assert complaints(stored | {"flush.ms": "soon"}) == [
+        f"segment.index.bytes=3 in the topic's config: must be at least 4; {KEPT}",
         "of.a.later.kafka in the topic's config: topics have no such property; `barnabas config list` shows them all; "
-        "the broker's value is used",
-        "retention.ms=soon in the topic's config: not a long; the broker's value is used",
+        "it has no effect",
+        f"retention.ms=soon in the topic's config: not a long; {KEPT}",
+        "flush.ms=soon in the topic's config: not a long; the broker's value is used",
     ]
     assert complaints({"segment.ms": "9", "unclean.leader.election.enable": "true"}) == []
+
+
+@pytest.mark.parametrize("policy", ["delete", "compact", "compact,delete"])
+@pytest.mark.parametrize("name", sorted(DECIDES_DELETION - {"cleanup.policy"}))
+def test_a_topic_with_a_stored_value_that_is_not_understood_is_neither_deleted_from_nor_compacted(
+    name: str, policy: str
+) -> None:
+    base = load().log_config
+
+    config = base.with_overrides({"cleanup.policy": policy, name: "of a later Kafka"})
+
+    assert (config.compact, config.delete, config.unread) == (False, False, (name,))
+    assert config.needs_keys == policy.startswith("compact")
+    assert complaints({name: "of a later Kafka"})[0].endswith(KEPT)
+
+
+def test_a_stored_policy_that_is_not_understood_deletes_nothing() -> None:
+    config = load().log_config.with_overrides({"cleanup.policy": "compact,archive", "retention.ms": "1"})
+
+    assert (config.compact, config.delete, config.retention_ms) == (False, False, 1)
+
+
+def test_other_stored_values_that_are_not_understood_leave_the_brokers_in_force() -> None:
+    others = TOPIC_PROPERTIES.keys() - DECIDES_DELETION
+
+    assert {"flush.ms", "max.message.bytes", "compression.type"} <= others
+    base = load().log_config
+    assert base.with_overrides(dict.fromkeys(others, "of a later Kafka")) == base
 
 
 # What may be set

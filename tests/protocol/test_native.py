@@ -568,7 +568,7 @@ EXCHANGES: list[tuple[ApiKey, Any, Any]] = [
         ExplainTopicResponse(
             now_ms=1 << 41,
             partitions=[],
-            settings=[SettingValue("n", None, "DEFAULT_CONFIG", "default")],
+            settings=[SettingValue("n", "x", "DYNAMIC_TOPIC_CONFIG", "default", "not a long")],
             layers=[SettingValue("n", None, "DEFAULT_CONFIG", "default")],
         ),
     ),

@@ -87,7 +87,7 @@ class ExplainTopicHandler:
                     ErrorCode.INVALID_CONFIG,
                     f"topics have no property {printable(request.setting)}: barnabas config list --scope topic has all",
                 )
-            return ExplainTopicResponse(now_ms=now_ms, settings=[found[0]], layers=found[1])
+            return ExplainTopicResponse(now_ms=now_ms, settings=found[0], layers=found[1])
         numbers = [each for each in known.partitions if request.partition in (None, each)]
         served = [self._partitions.get(topic, each) for each in numbers]
         logs = [each.log for each in served if each is not None]

@@ -24,6 +24,8 @@ class KeptBy(StrEnum):
     EARLIER_SEGMENT = "earlier_segment"
     """Its own rule would delete it sooner: deletion stops at the first segment that stays."""
     COMPACT_ONLY = "compact_only"
+    UNREAD_CONFIG = "unread_config"
+    """A stored value that decides about deletion is not understood."""
     NO_LIMIT = "no_limit"
     WITHIN_RETENTION = "within_retention"
     """Its newest record is not older than retention.ms."""
@@ -134,6 +136,8 @@ def _own_reasons(
     reasons = [KeptBy.ACTIVE_SEGMENT] if is_active else []
     if is_active and segment.size_bytes == 0:
         return reasons
+    if config.unread:
+        return [*reasons, KeptBy.UNREAD_CONFIG]
     if not config.delete:
         return [*reasons, KeptBy.COMPACT_ONLY]
     if rule is None:

@@ -13,7 +13,7 @@ from barnabas.broker.storage.log.partition_log import PartitionLog
 from barnabas.broker.storage.log.readable_log import ReadableLog
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.synonyms import topic_synonyms
-from barnabas.config.topic_config import describe_topic
+from barnabas.config.topic_config import describe_topic, unread_configs
 from barnabas.config.value import ConfigValue
 from barnabas.protocol.messages.topics.explain_topic import (
     ExplainedCopy,
@@ -112,20 +112,29 @@ def explain_partitions(
 
 
 def deciding_settings(config: BrokerConfig, overrides: Mapping[str, str]) -> list[SettingValue]:
-    """Return the values in force of SETTINGS and BROKER_SETTINGS. `overrides`: the topic's own config."""
+    """Return the values in force of SETTINGS and BROKER_SETTINGS. `overrides`: the topic's own config.
+
+    Those that are not understood follow SETTINGS, if they are not among them.
+    """
     values = {known.name: value for known, value in describe_topic(config, overrides)}
+    unread = unread_configs(config, overrides)
     of_topic = [_setting(name, values[name]) for name in SETTINGS]
+    of_topic += [_setting(*each) for each in unread.items() if each[0] not in SETTINGS]
     return [*of_topic, *(_setting(name, config.value(name)) for name in BROKER_SETTINGS)]
 
 
 def setting_layers(
     config: BrokerConfig, overrides: Mapping[str, str], name: str
-) -> tuple[SettingValue, list[SettingValue]] | None:
-    """Return the value in force of a topic's property and all layers that have one; None for an unknown property."""
+) -> tuple[list[SettingValue], list[SettingValue]] | None:
+    """Return the value in force of a topic's property and all layers that have one; None for an unknown property.
+
+    The first list goes on with the other values because of which the topic's logs are kept.
+    """
     for known, value in describe_topic(config, overrides):
         if known.name == name:
             layers = [_setting(each.name, each.value) for each in topic_synonyms(config, known, value)]
-            return _setting(name, value), layers
+            unread = [_setting(*each) for each in unread_configs(config, overrides).items() if each[0] != name]
+            return [_setting(name, value), *unread], layers
     return None
 
 
@@ -140,4 +149,4 @@ def _bytes_from(log: ReadableLog, offset: int, end: int) -> int:
 
 
 def _setting(name: str, value: ConfigValue) -> SettingValue:
-    return SettingValue(name, value.text, value.source.name, value.origin)
+    return SettingValue(name, value.text, value.source.name, value.origin, value.problem)

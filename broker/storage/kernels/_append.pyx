@@ -90,7 +90,7 @@ cdef class AppendKernel:
         """Use another configuration for the next appends."""
         self._recompresses = config.compression_type not in ("producer", "uncompressed")
         self._takes_compressed = config.compression_type == "producer"
-        self._compact = config.compact
+        self._compact = config.needs_keys
         self._log_append_time = config.timestamp_type == "LogAppendTime"
         self._before_max_ms = min(config.timestamp_before_max_ms, INT64_MAX)
         self._after_max_ms = min(config.timestamp_after_max_ms, INT64_MAX)

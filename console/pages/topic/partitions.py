@@ -89,8 +89,10 @@ async def _shown(access: ClusterAccess, topic: str, facts: PartitionFacts) -> Sh
 
 def _retention_ms(explained: ExplainTopicResponse) -> int | None:
     """The time after which records are deleted; None if time does not delete."""
+    if any(each.problem is not None for each in explained.settings):
+        return None
     values = {each.name: each.value for each in explained.settings}
-    if "delete" not in (values.get("cleanup.policy") or "delete"):
+    if "delete" not in (values.get("cleanup.policy", "delete") or ""):
         return None
     retention_ms = int(values.get("retention.ms") or -1)
     return retention_ms if retention_ms >= 0 else None

@@ -22,12 +22,16 @@ class ExplainTopicRequest:
 
 
 class SettingValue(NamedTuple):
-    """A property in one layer. `source` is Kafka's name of the layer, `origin` the exact place, for example a line."""
+    """A property in one layer. `source` is Kafka's name of the layer, `origin` the exact place, for example a line.
+
+    `problem`: why a stored value is not understood, because of which the topic's logs are kept.
+    """
 
     name: str
     value: str | None
     source: str
     origin: str
+    problem: str | None = None
 
 
 class ExplainedSegment(NamedTuple):
@@ -100,7 +104,10 @@ class ExplainedPartition(NamedTuple):
 
 @dataclass(slots=True)
 class ExplainTopicResponse:
-    """`settings` are those that decide, or the requested one; `layers` all that have it, the deciding one first."""
+    """`settings` are those that decide, or the requested one; `layers` all that have it, the deciding one first.
+
+    Values that are not understood are among the settings, after the requested one.
+    """
 
     error: ErrorCode = ErrorCode.NONE
     message: str | None = None

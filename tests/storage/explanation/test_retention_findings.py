@@ -106,6 +106,19 @@ def test_a_compact_only_topic_keeps_all_but_what_is_below_the_start_offset(bench
     assert active.kept_by == (KeptBy.ACTIVE_SEGMENT, KeptBy.COMPACT_ONLY)
 
 
+def test_a_log_with_a_stored_config_that_is_not_understood_loses_only_what_is_below_the_start_offset(
+    bench: LogBench,
+) -> None:
+    kept = {"unread": ("segment.ms",), "understood": (False, True), "delete": False}
+    log = _filled(bench, _steps(25), retention_ms=0, **kept)
+    log.delete_records(12)
+    first, second, active = _explain(bench, log)
+    assert (first.rule, first.kept_by) == ("log.start.offset", (KeptBy.CHECK_INTERVAL,))
+    assert (second.deleted_earliest_ms, second.kept_by) == (None, (KeptBy.UNREAD_CONFIG,))
+    assert active.kept_by == (KeptBy.ACTIVE_SEGMENT, KeptBy.UNREAD_CONFIG)
+    assert log.delete_old_segments() == 1
+
+
 def test_an_active_segment_that_does_not_roll_keeps_records_older_than_retention(bench: LogBench) -> None:
     log = _filled(bench, [START_MS - 25 * _MINUTE, START_MS], retention_ms=10 * _MINUTE)
     (active,) = _explain(bench, log)

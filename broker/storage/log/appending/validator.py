@@ -110,7 +110,7 @@ class ClientBatchRules:
         self._refused_mask = _REFUSED_MASK if allows_transactions else _REFUSED_MASK | TRANSACTIONAL_MASK
         self._topic_partition = topic_partition
         self._max_message_bytes = config.max_message_bytes
-        self._compact = config.compact
+        self._compact = config.needs_keys
         self._log_append_time = config.timestamp_type == "LogAppendTime"
         self._before_max_ms = config.timestamp_before_max_ms
         self._after_max_ms = config.timestamp_after_max_ms
