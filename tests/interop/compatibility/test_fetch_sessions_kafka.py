@@ -1,7 +1,8 @@
 """Fetch sessions beside Apache Kafka: the bytes of the responses to the same requests, and Kafka's consumer.
 
 The requests of the comparison are random, from a seed. Session ids are random and topic ids differ, so both are masked
-in the bytes; everything else, records included, is equal.
+in the bytes; everything else, records included, is equal. Both brokers have an authorizer, which allows what no ACL
+denies.
 """
 
 from __future__ import annotations
@@ -13,14 +14,17 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from typing import Any
+from uuid import UUID
 
 import pytest
 
 from barnabas.protocol.records import Codec, RecordBatchBuilder
+from tests.support.authorization.table import STANDARD_AUTHORIZER
 from tests.support.daemon import Daemon, start_daemon
 from tests.support.eventually import eventually
 from tests.support.kafka.apache_kafka import Kafka
-from tests.support.kafka.fetch_sessions import Place, SessionFetcher
+from tests.support.kafka.fetch_sessions import Place, SessionAnswer, SessionFetcher
 from tests.support.kafka.kafka_wire import KafkaWire, schema
 from tests.support.kafka.turns import free_port
 from tests.support.kafka.two_brokers import Batch, Topic, create_topics, delete_records, feed
@@ -29,9 +33,15 @@ from tests.support.metrics import metric
 VERSIONS = [7, 11, 12, 13, 17, 18]
 TOPICS = {"one": 1, "five": 5, "three": 3}
 STEPS = 150
+LONGER_THAN_THE_TEST_MS = 600_000
 FLEXIBLE_FROM = 12
 TOPIC_IDS_FROM = 13
+OFFSET_OUT_OF_RANGE = 1
 UNKNOWN_TOPIC_OR_PARTITION = 3
+NOT_LEADER_OR_FOLLOWER = 6
+TOPIC_AUTHORIZATION_FAILED = 29
+UNKNOWN_LEADER_EPOCH = 75
+UNKNOWN_TOPIC_ID = 100
 INCONSISTENT_TOPIC_ID = 103
 
 
@@ -94,9 +104,12 @@ def batch(number: int) -> bytes:
 @pytest.fixture(scope="module")
 def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Side, Side]]:
     directory = tmp_path_factory.mktemp("sessions")
+    authorizer = {"authorizer.class.name": STANDARD_AUTHORIZER, "allow.everyone.if.no.acl.found": "true"}
     kafka = Kafka("4.3.0", directory / "kafka", directory / "scratch")
+    kafka.settings |= authorizer
     kafka.format()
-    with start_daemon(directory / "ours") as daemon, kafka.running() as broker:
+    settings = map("=".join, authorizer.items())
+    with start_daemon(directory / "ours", *settings) as daemon, kafka.running() as broker:
         both = (Side(daemon.host, daemon.port), Side("127.0.0.1", broker.port))
         yield both
         for side in both:
@@ -183,6 +196,124 @@ def test_a_topic_that_is_deleted_and_created_again_is_answered_with_the_same_byt
         found.append(refetched(side, INCONSISTENT_TOPIC_ID if version >= TOPIC_IDS_FROM else 0))
         answers.append(found)
     assert answers[0] == answers[1]
+
+
+def refuse_reads(side: Side, topic: str) -> None:
+    """Deny everyone READ on the topic."""
+    creation = schema("create_acls", 3, "request").AclCreation(
+        resource_type=2,
+        resource_name=topic,
+        resource_pattern_type=3,
+        principal="User:*",
+        host="*",
+        operation=3,
+        permission_type=2,
+    )
+    (created,) = side.admin.call("create_acls", 3, creations=(creation,)).results
+    assert created.error_code == 0
+
+
+def outcomes(answer: SessionAnswer) -> dict[Place, int | bool]:
+    """Return the error of each partition in the response, or whether it has records."""
+    return {(topic, number): error or size > 0 for topic, number, error, _, _, size in answer.results}
+
+
+def fetch_until(side: Side, expected: dict[Place, int | bool]) -> None:
+    """Continue the session until a response has the outcomes."""
+    eventually(lambda: outcomes(side.fetcher.fetch({})) == expected or None, what=str(expected))
+
+
+class Reader:
+    """The client of one side. It fetches the partition `readable` from its end, beside others."""
+
+    def __init__(self, side: Side, prefix: str) -> None:
+        self.side = side
+        self.readable = (f"{prefix}.one", 0)
+        self.unrelated = (f"{prefix}.five", 4)
+        self.end = 1
+
+    def begin(self) -> SessionFetcher:
+        """Return a client without a session."""
+        fetcher = self.side.fetcher
+        fetcher.session_id = fetcher.epoch = 0
+        return fetcher
+
+    def waits(self, beside: dict[Place, int], **settings: Any) -> dict[Place, int | bool]:
+        """Fetch, append to `readable` afterwards, and return the outcomes, which have the record after a wait."""
+        self.side.fetcher.send({**beside, self.readable: self.end}, max_wait_ms=LONGER_THAN_THE_TEST_MS, **settings)
+        return self.receive_record()
+
+    def receive_record(self) -> dict[Place, int | bool]:
+        for place in (self.unrelated, self.readable):
+            feed(self.side.admin, [Batch(*place, batch(self.end))])
+        self.end += 1
+        return outcomes(self.side.fetcher.receive())
+
+
+def is_answered_at_once(reader: Reader, positions: dict[Place, int], **settings: Any) -> list[dict[Place, int | bool]]:
+    """Fetch without a session, open one, and continue it twice; return the outcomes. A wait ends with TimeoutError."""
+    fetcher = reader.begin()
+    limits = {**settings, "max_wait_ms": LONGER_THAN_THE_TEST_MS}
+    answers = [fetcher.fetch(positions, epoch=-1, **limits), fetcher.fetch(positions, epoch=0, **limits)]
+    answers += [fetcher.fetch({}, **limits) for _ in range(2)]
+    return [outcomes(answer) for answer in answers]
+
+
+@pytest.mark.parametrize("version", [12, 17])
+def test_partitions_that_are_not_read_and_reads_that_fail_end_the_same_waits(
+    sides: tuple[Side, Side], version: int
+) -> None:
+    prefix = f"waits.{version}"
+    secret, failing = (f"{prefix}.three", 0), (f"{prefix}.five", 0)
+    unread: dict[Place, int] = {
+        (f"{prefix}.one", 9): UNKNOWN_TOPIC_OR_PARTITION,
+        ("missing", 0): UNKNOWN_TOPIC_OR_PARTITION if version < TOPIC_IDS_FROM else UNKNOWN_TOPIC_ID,
+        secret: TOPIC_AUTHORIZATION_FAILED,
+    }
+    for side in sides:
+        side.begin(version, prefix)
+        reader = Reader(side, prefix)
+        side.fetcher.open(dict.fromkeys([secret, failing, reader.readable], 1))  # learns the ids
+        side.fetcher.ids["missing"] = UUID(int=77)
+        refuse_reads(side, secret[0])
+        fetch_until(side, {secret: TOPIC_AUTHORIZATION_FAILED})
+        for place, error in unread.items():
+            both = {place: error, reader.readable: True}
+            for epoch in (-1, 0):
+                reader.begin()
+                assert reader.waits({place: 0}, epoch=epoch) == both, (side, place, epoch)
+            assert reader.waits({}) == both
+            assert outcomes(side.fetcher.fetch({reader.readable: reader.end})) == {place: error}
+            side.fetcher.send({}, max_wait_ms=LONGER_THAN_THE_TEST_MS)
+            assert reader.receive_record() == both
+            assert is_answered_at_once(reader, {place: 0}) == [{place: error}] * 4
+        readable = {reader.readable: reader.end}
+        for offset, settings, error in (
+            (99, {}, OFFSET_OUT_OF_RANGE),
+            (1, {"leader_epoch": 9}, UNKNOWN_LEADER_EPOCH),
+            (99, {"last_epoch": 0}, 0),  # diverges
+            (1, {"replica_id": 9}, NOT_LEADER_OR_FOLLOWER),
+        ):
+            found = is_answered_at_once(reader, {failing: offset, **readable}, **settings)
+            assert [each[failing] for each in found] == [error] * 4, (side, settings)
+
+
+@pytest.mark.parametrize("version", [12, 17])
+def test_a_deletion_ends_a_wait_for_the_topic_and_not_the_next_one(sides: tuple[Side, Side], version: int) -> None:
+    prefix = f"deleted.{version}"
+    gone = (f"{prefix}.three", 0)
+    state = schema("delete_topics", 6, "request").DeleteTopicState(name=gone[0], topic_id=None)
+    for side in sides:
+        side.begin(version, prefix)
+        reader = Reader(side, prefix)
+        fetcher = reader.begin()
+        fetcher.open({gone: 1, reader.readable: 1})
+        fetcher.send({}, max_wait_ms=LONGER_THAN_THE_TEST_MS)
+        side.admin.call("delete_topics", 6, topics=(state,), timeout=timedelta(seconds=30))
+        assert list(outcomes(fetcher.receive())) == [gone]
+        missing: dict[Place, int | bool] = {gone: UNKNOWN_TOPIC_OR_PARTITION}
+        fetch_until(side, missing)
+        assert reader.waits({}) == {**missing, reader.readable: True}
 
 
 def produce_everywhere(daemon: Daemon, topics: dict[str, int], turn: int) -> None:
