@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.handlers.authorization import ensure_cluster_allowed
 from barnabas.broker.metadata.security.hosts import is_resolvable
+from barnabas.broker.metadata.security.image import quota_entity
 from barnabas.broker.metadata.security.quotas import plan_alter_quotas
 from barnabas.broker.printable import printable
 from barnabas.protocol.errors import BrokerError, ErrorCode
@@ -59,7 +60,7 @@ class AlterClientQuotasHandler:
             lambda image: plan_alter_quotas(image, request.entries, resolves=lambda name: name not in unknown),
             commit=not request.validate_only,
         )
-        changes = {frozenset(entry.entity): entry.ops for entry in request.entries}
+        changes = {quota_entity(entry.entity): entry.ops for entry in request.entries}
         for result in results:
             if result.error is not ErrorCode.NONE:
                 self._probe.count_error(result.error.name.lower())
@@ -69,7 +70,7 @@ class AlterClientQuotasHandler:
                     _text(result.entity),
                     session,
                     printable(str(session.principal)),
-                    _changes(changes[frozenset(result.entity)]),
+                    _changes(changes[quota_entity(result.entity)]),
                 )
         return AlterClientQuotasResponse(results)
 

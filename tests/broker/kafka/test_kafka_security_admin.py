@@ -221,6 +221,23 @@ def test_quotas_are_set_described_and_removed(daemon: Daemon, version: int) -> N
         assert described() == []
 
 
+def test_of_an_entity_type_that_is_given_twice_the_last_name_counts(daemon: Daemon) -> None:
+    kinds = schema("alter_client_quotas", 1, "request")
+
+    def entry(*names: str, remove: bool = False) -> Any:
+        rate = kinds.OpData(key="producer_byte_rate", value=0.0 if remove else 1000.0, remove=remove)
+        entity = tuple(kinds.EntityData(entity_type="user", entity_name=name) for name in names)
+        return kinds.EntryData(entity=entity, ops=(rate,))
+
+    with KafkaWire(daemon.host, daemon.port) as kafka:
+        for remove in (False, True):
+            entries = (entry("good", remove=remove), entry("u", "v", remove=remove))
+            results = kafka.call("alter_client_quotas", 1, entries=entries, validate_only=False).entries
+            assert [(each.error_code, each.entity[-1].entity_name) for each in results] == [(0, "good"), (0, "v")]
+            found = kafka.call("describe_client_quotas", 1, components=(), strict=False).entries
+            assert {each.entity[0].entity_name for each in found} == (set() if remove else {"good", "v"})
+
+
 @pytest.mark.parametrize("read_only", ["false", "true"])
 def test_acls_in_the_directory_decide_from_the_first_request_on(tmp_path: Path, read_only: str) -> None:
     with opened(tmp_path / "data") as store:
