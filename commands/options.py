@@ -73,12 +73,15 @@ def parse_separator(text: str) -> bytes:
     return separator
 
 
-def parse_pattern(text: str) -> re.Pattern[str]:
-    """Compile a regular expression. Raises BadParameter."""
+def parse_pattern(text: str) -> str:
+    """Return a regular expression that the client serves. Raises BadParameter."""
+    from barnabas.config.regex import RegexError, compiled
+
     try:
-        return re.compile(text)
-    except re.error as error:
-        raise click.BadParameter(f"{text!r} is not a regular expression: {error}.") from error
+        compiled(text)
+    except RegexError as error:
+        raise click.BadParameter(f"{error}.") from error
+    return text
 
 
 def bootstrap_option(command: Command) -> Command:

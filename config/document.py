@@ -176,7 +176,7 @@ may refer to a config provider: `${provider:path:key}`. `config.providers` names
 |---|---|---|---|
 | `FileConfigProvider` | `${file:/etc/barnabas/secrets:key}` | entry of a .properties file | `allowed.paths` |
 | `DirectoryConfigProvider` | `${dir:/run/secrets:key}` | contents of a file | `allowed.paths` |
-| `EnvVarConfigProvider` | `${env:NAME}` | environment variable | `allowlist.pattern` |
+| `EnvVarConfigProvider` | `${env:NAME}` | environment variable | `allowlist.pattern`, in RE2's syntax |
 
 Parameters are `config.providers.<name>.param.allowed.paths` and so on. A reference that cannot be resolved is refused.
 (Kafka keeps its text.) `barnabas config describe` shows the reference. While the broker runs, only passwords can be set

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from barnabas.broker.client_metrics.expressions import full_match
 from barnabas.config.client_metrics_configs import (
     CLIENT_METRICS_CONFIGS,
     INTERVAL_MS,
@@ -18,6 +17,7 @@ from barnabas.config.client_metrics_configs import (
     MIN_INTERVAL_MS,
 )
 from barnabas.config.property import BadValueError
+from barnabas.config.regex import MAX_LENGTH, RegexError, compiled
 from barnabas.config.value import trim
 from barnabas.protocol.errors import BrokerError, ErrorCode
 
@@ -56,9 +56,9 @@ def parse_match(entries: tuple[str, ...]) -> dict[str, str]:
         try:
             if len(parts) != 2 or name not in MATCH_NAMES:
                 raise BrokerError(ErrorCode.INVALID_CONFIG, "it is not NAME=EXPRESSION")
-            full_match(expression)
-        except BrokerError as error:
-            message = f"Illegal client matching pattern: {entry} ({error.message})"
+            compiled(expression, max_length=MAX_LENGTH)
+        except (BrokerError, RegexError) as error:
+            message = f"Illegal client matching pattern: {entry} ({error})"
             raise BrokerError(ErrorCode.INVALID_CONFIG, message) from None
         expressions[name] = expression
     return expressions

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from barnabas.broker.client_metrics.configs import parse_match
-from barnabas.broker.client_metrics.expressions import full_match
 from barnabas.config.client_metrics_configs import (
     CLIENT_METRICS_CONFIGS,
     DEFAULT_INTERVAL_MS,
@@ -20,6 +19,7 @@ from barnabas.config.client_metrics_configs import (
     METRICS,
 )
 from barnabas.config.property import BadValueError
+from barnabas.config.regex import MAX_LENGTH, Regex
 from barnabas.protocol.crc32c import crc32c
 from barnabas.protocol.errors import BrokerError
 
@@ -39,7 +39,7 @@ class Subscription(NamedTuple):
     def matches(self, client: Mapping[str, str | None]) -> bool:
         """Return whether the client's properties match all expressions."""
         return all(
-            (value := client.get(name)) is not None and full_match(expression)(value)
+            (value := client.get(name)) is not None and Regex(expression, max_length=MAX_LENGTH).matches(value)
             for name, expression in self.match.items()
         )
 

@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from barnabas.config.regex import Regex
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.mirrors.topic import TopicMirrorState
 from barnabas.protocol.topic_name import CLUSTER_METADATA_TOPIC, is_internal
@@ -47,15 +48,16 @@ class Discovery:
 
 
 class TopicFilter:
-    """Chooses topics by the patterns of a definition."""
+    """Chooses topics by the patterns of a definition, for one look: slow patterns have a limit in each."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
-        self._patterns = [re.compile(each) for each in patterns]
+        """Raises RegexError."""
+        self._patterns = [Regex(each) for each in patterns]
 
     def matches(self, name: str) -> bool:
-        """Return whether one of the patterns matches the whole name."""
+        """Return whether one of the patterns matches the whole name. Raises RegexError."""
         is_user_topic = not is_internal(name) and name != CLUSTER_METADATA_TOPIC
-        return is_user_topic and any(each.fullmatch(name) for each in self._patterns)
+        return is_user_topic and any(each.matches(name) for each in self._patterns)
 
 
 def named_topics(definition: MirrorDefinition, image: MetadataImage) -> frozenset[str] | None:
@@ -71,7 +73,7 @@ def named_topics(definition: MirrorDefinition, image: MetadataImage) -> frozense
 
 
 def discover(definition: MirrorDefinition, metadata: SourceMetadata, image: MetadataImage) -> Discovery:
-    """Compare the source's topics with those here."""
+    """Compare the source's topics with those here. Raises RegexError."""
     chosen = TopicFilter(definition.topics)
     found = Discovery()
     for name, topic in metadata.topics.items():

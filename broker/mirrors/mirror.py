@@ -15,6 +15,7 @@ from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
+from barnabas.broker.metadata.mirrors.definitions import pattern_fault
 from barnabas.broker.metadata.mirrors.topics import (
     plan_follow_configs,
     plan_forget_deleted,
@@ -129,7 +130,9 @@ class Mirror:
             await self._stop()
 
     async def _open(self) -> Source:
-        """Make the client of the source. It connects when it is used."""
+        """Make the client of the source. It connects when it is used. Raises ValueError for its patterns."""
+        if (fault := pattern_fault(self.definition)) is not None:
+            raise ValueError(fault)
         cluster = KafkaCluster(await self._parts.client_config(self.definition))
         self._source = source = KafkaSource(cluster)
         if self.definition.groups:

@@ -112,8 +112,9 @@ class Consumer:
     ) -> None:
         """Share the partitions of these topics with the group's other members. The next reads join the group.
 
-        `pattern` instead of topics is a regular expression that must match a topic's whole name. Matching topics that
-        are created later are read within metadata_max_age_ms; deleted ones are given up.
+        `pattern` instead of topics is a regular expression that must match a topic's whole name: a text in RE2's
+        syntax, or a compiled pattern of `re`. Matching topics that are created later are read within
+        metadata_max_age_ms; deleted ones are given up.
 
         The group assigns the partitions. Each starts at the group's committed offset, else by offset_reset. The topics
         replace those of an earlier call. Raises UnknownTopicError, with nothing changed, when one does not

@@ -19,7 +19,7 @@ from barnabas.clients.consumer.commits import OffsetCommits
 from barnabas.clients.consumer.read_activity import ReadActivity
 from barnabas.clients.consumer.rebalance_listener import RebalanceListener
 from barnabas.clients.consumer.record_queue import RecordQueue
-from barnabas.clients.consumer.topic_pattern import TopicPattern, compiled_pattern
+from barnabas.clients.consumer.topic_pattern import TopicPattern
 from barnabas.clients.errors import ClientError, ClosedError, RefusedError, UnknownTopicError
 from barnabas.clients.membership.consumer_membership import ConsumerMembership, Revoking
 from barnabas.clients.network.cluster import Cluster
@@ -86,7 +86,7 @@ class ConsumerSubscription:
             raise ClientError("the consumer has partitions that were assigned by hand: assign([]) first")
         new_pattern = None
         if pattern is not None:
-            new_pattern = TopicPattern(self._cluster, self._config, compiled_pattern(pattern), self._need_attention)
+            new_pattern = TopicPattern(self._cluster, self._config, pattern, self._need_attention)
             names = await new_pattern.load()
         else:
             names = tuple(dict.fromkeys([topics] if isinstance(topics, str) else topics or ()))

@@ -16,6 +16,7 @@ from barnabas.clients.config import ConsumerConfig
 from barnabas.clients.errors import ClientError, ClosedError
 from barnabas.clients.network.cluster import Cluster
 from barnabas.clients.network.retrying import ask_any
+from barnabas.config.regex import compiled
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.topics.metadata import MetadataRequest, MetadataResponse
@@ -24,29 +25,25 @@ from barnabas.protocol.topic_name import is_internal
 logger = logging.getLogger(__name__)
 
 
-def compiled_pattern(pattern: str | re.Pattern[str]) -> re.Pattern[str]:
-    """Compile the pattern. Raises ValueError with the reason."""
-    try:
-        return re.compile(pattern)
-    except re.error as error:
-        raise ValueError(f"the pattern {pattern!r} is not a regular expression: {error}") from error
-
-
 class TopicPattern:
     """Owned by one subscribed consumer. `load` it first; `begin` starts the refresh task, `end` ends it.
+
+    A text is in RE2's syntax and matched by RE2; a pattern that the program has compiled is matched by Python's `re`.
 
     When the matching topics change, `changed` is set and `attention` called.
     """
 
     def __init__(
-        self, cluster: Cluster, config: ConsumerConfig, pattern: re.Pattern[str], attention: Callable[[], None]
+        self, cluster: Cluster, config: ConsumerConfig, pattern: str | re.Pattern[str], attention: Callable[[], None]
     ) -> None:
+        """Raises RegexError, a ValueError."""
         self.topics: tuple[str, ...] = ()
         """The matching topics of the last refresh, sorted."""
         self.changed = False
         self._cluster = cluster
         self._config = config
-        self._pattern = pattern
+        self._pattern = pattern if isinstance(pattern, str) else pattern.pattern
+        self._matches = compiled(pattern).fullmatch if isinstance(pattern, str) else pattern.fullmatch
         self._attention = attention
         self._soon = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -62,7 +59,7 @@ class TopicPattern:
                 for topic in response.topics
                 if topic.error is ErrorCode.NONE
                 and not (is_internal(topic.name) and self._config.exclude_internal_topics)
-                and self._pattern.fullmatch(topic.name)
+                and self._matches(topic.name)
             )
         )
         return self.topics
@@ -95,9 +92,9 @@ class TopicPattern:
             except ClosedError:
                 return
             except ClientError as error:
-                logger.warning("topics not refreshed, trying again later, pattern=%s: %s", self._pattern.pattern, error)
+                logger.warning("topics not refreshed, trying again later, pattern=%s: %s", self._pattern, error)
                 continue
             if self.topics != before:
-                logger.info("matching topics changed, pattern=%s topics=%s", self._pattern.pattern, self.topics)
+                logger.info("matching topics changed, pattern=%s topics=%s", self._pattern, self.topics)
                 self.changed = True
                 self._attention()

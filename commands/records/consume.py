@@ -18,8 +18,6 @@ from barnabas.commands.options import (
 )
 
 if TYPE_CHECKING:
-    import re
-
     from barnabas.commands.records.record_printer import Start
 
 _PLAIN_ONLY = ("print_key", "print_timestamp", "print_partition", "print_offset", "print_headers", "no_value")
@@ -122,7 +120,7 @@ def consume(
     timestamp: int | None,
     partitions: tuple[int, ...],
     group: str | None,
-    include: re.Pattern[str] | None,
+    include: str | None,
     assignors: tuple[str, ...],
     share_group: str | None,
     acknowledge: str,

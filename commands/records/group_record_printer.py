@@ -7,7 +7,6 @@ records that are not in the output are not committed; a crash repeats lines and 
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
@@ -35,7 +34,7 @@ class _Joined(RebalanceListener):
 
 
 async def print_group_records(
-    config: ConsumerConfig, reading: Reading, record_format: RecordFormat, pattern: re.Pattern[str] | None = None
+    config: ConsumerConfig, reading: Reading, record_format: RecordFormat, pattern: str | None = None
 ) -> int:
     """Print records and return their number. `pattern` replaces the topic. Raises CommandFailure, ClosedPipeError.
 

@@ -13,8 +13,7 @@ inserts it as it is, so a password with a quote breaks the line, and one that is
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -28,7 +27,6 @@ PREFIX: Final = "config.providers."
 _FILE_BYTES_MAX: Final = 1024 * 1024
 """Size limit of a provider's file: clients may alter references, and a wrong path must not fill the memory."""
 
-_REFERENCE: Final = re.compile(r"\$\{([^}]*?):(([^}]*?):)?([^}]*?)\}")
 _JAAS: Final = "sasl.jaas.config"
 _PACKAGE: Final = "org.apache.kafka.common.config.provider."
 
@@ -57,13 +55,14 @@ class ConfigProviders:
 
         quoted = quoted_ranges(setting.text) if name.endswith(_JAAS) else []
 
-        def replace(match: re.Match[str]) -> str:
-            value = self._value(name, setting.origin, _Reference(match[0], match[1], match[3] or "", match[4]))
-            is_quoted = any(match.start() in each for each in quoted)
-            return escaped(value.rstrip("\r\n")) if is_quoted else value
-
-        text, references = _REFERENCE.subn(replace, setting.text)
-        return Setting(text, setting.origin, setting.text) if references else setting
+        parts: list[str] = []
+        end = 0
+        for start, reference in _references(setting.text):
+            value = self._value(name, setting.origin, reference)
+            is_quoted = any(start in each for each in quoted)
+            parts += setting.text[end:start], escaped(value.rstrip("\r\n")) if is_quoted else value
+            end = start + len(reference.text)
+        return Setting("".join(parts) + setting.text[end:], setting.origin, setting.text) if parts else setting
 
     def _value(self, name: str, origin: str, reference: _Reference) -> str:
         where = f"{name} in {origin}: {reference.text}"
@@ -87,6 +86,18 @@ class _Reference(NamedTuple):
     provider: str
     path: str
     key: str
+
+
+def _references(text: str) -> Iterator[tuple[int, _Reference]]:
+    r"""Yield the references of a text with their positions.
+
+    As Kafka's \$\{([^}]*?):(([^}]*?):)?([^}]*?)\}, which takes years for some texts that a client may send.
+    """
+    end = 0
+    while (start := text.find("${", end)) >= 0 and (end := text.find("}", start) + 1):
+        parts = text[start + 2 : end - 1].split(":", 2)
+        if len(parts) > 1:
+            yield start, _Reference(text[start:end], parts[0], parts[1] if len(parts) > 2 else "", parts[-1])
 
 
 NO_PROVIDERS: Final = ConfigProviders({}, set())
@@ -130,18 +141,18 @@ def _lookup(
 
 
 def _from_environment(prefix: str, pattern: Setting | None, environ: Mapping[str, str]) -> Lookup:
+    from barnabas.config.regex import Regex, RegexError  # most brokers have no providers
+
     try:
-        allowed = re.compile(pattern.text) if pattern is not None else re.compile(".*", re.DOTALL)
-    except re.error as error:
+        allowed = None if pattern is None else Regex(pattern.text, java=True)
+    except RegexError as error:
         assert pattern is not None
-        raise ConfigError(
-            f"{prefix}.param.allowlist.pattern={pattern.text} in {pattern.origin}: not a regular expression: {error}"
-        ) from None
+        raise ConfigError(f"{prefix}.param.allowlist.pattern in {pattern.origin}: {error}") from None
 
     def lookup(path: str, key: str) -> str | None:
         if path:
             raise _RefusedError(f"has the path {path}; the environment has no paths, write ${{provider:NAME}}")
-        if allowed.fullmatch(key) is None:
+        if allowed is not None and not allowed.matches(key):
             raise _RefusedError("is not allowed by allowlist.pattern")
         return environ.get(key)
 

@@ -18,6 +18,7 @@ from typing import Any, Final, Literal
 from barnabas.clients.config import ConsumerConfig
 from barnabas.clients.errors import ClientConfigError
 from barnabas.clients.security.settings import SecuritySettings
+from barnabas.config.regex import Regex, RegexError, compiled
 from barnabas.pipeline.options import KAFKA_PREFIX, OptionError, Options
 from barnabas.pipeline.reading.offsets import (
     EARLIEST,
@@ -83,7 +84,7 @@ class Subscription:
     def matches(self, topic: str) -> bool:
         """Return whether the topic's name is part of the subscription."""
         if self.pattern is not None:
-            return re.fullmatch(self.pattern, topic) is not None
+            return Regex(self.pattern, java=True).matches(topic)
         return topic in self.topics or any(partition.topic == topic for partition in self.partitions)
 
 
@@ -242,9 +243,9 @@ def _subscription(options: Options, *, needed: bool) -> Subscription | None:
             raise OptionError("option subscribe names no topic")
         return Subscription(option, topics=topics)
     try:
-        re.compile(text)
-    except re.error as error:
-        raise OptionError(f"option subscribePattern is not a regular expression: {error}") from error
+        compiled(text, java=True)
+    except RegexError as error:
+        raise OptionError(f"option subscribePattern: {error}") from error
     return Subscription(option, pattern=text)
 
 

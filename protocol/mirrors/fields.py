@@ -40,11 +40,15 @@ def ensure_known(fields: Mapping[str, Any], known: Sequence[str]) -> None:
 
 
 def object_text(fields: Mapping[str, Any], *, limited: bool = True) -> str:
-    """Return the stored form of an object: sorted keys, no spaces. Raises MirrorFormatError if it is too long."""
+    """Return the stored form of an object: sorted keys, no spaces. Raises MirrorFormatError: too long, no UTF-8."""
     import json
 
     text = json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    if limited and len(text.encode()) > MAX_TEXT_BYTES:
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError as error:
+        raise MirrorFormatError("not UTF-8: it has a lone surrogate") from error
+    if limited and size > MAX_TEXT_BYTES:
         raise MirrorFormatError(f"longer than {MAX_TEXT_BYTES} bytes")
     return text
 

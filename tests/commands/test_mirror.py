@@ -13,20 +13,26 @@ from click.testing import CliRunner, Result
 from barnabas.commands.main import main
 from barnabas.explanation.mirror import sentences_of
 from barnabas.protocol.messages.cluster.mirrors import MirrorDescription, MirroredPartition
+from barnabas.protocol.mirrors.definition import definition_of
 from barnabas.protocol.uuids import uuid_text
 from tests.support.daemon import Daemon, start_daemon
-from tests.support.mirrored_topics import SOURCE_ID, add_mirror, broker_config
+from tests.support.mirrored_topics import SOURCE_ID, add_mirror, broker_config, store_definition
 
 NOWHERE = "127.0.0.1:1"
+STALE: dict[str, Any] = {"bootstrap": [NOWHERE], "topics": ["(?!x).*"]}
 
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    """A broker with the paused mirror `old`, which has the topic `orders` with two partitions."""
+    """A broker with the paused mirror `old`, which has the topic `orders` with two partitions.
+
+    Another one, `stale`, was stored by a broker that matched with Python's `re`.
+    """
     directory: Path = tmp_path_factory.mktemp("mirrors")
     with start_daemon(directory) as prepared:
         assert prepared.stop() == 0
     add_mirror(broker_config(directory / "data"), "old", {"orders": 2})
+    store_definition(broker_config(directory / "data"), definition_of("stale", STALE))
     with start_daemon(directory) as daemon:
         yield daemon
 
@@ -172,8 +178,25 @@ def test_a_paused_mirror_shows_its_topics_and_partitions(daemon: Daemon) -> None
     ]
     assert text[-1].split() == ["orders", "1", "paused", "0", "-", "-", "-", "-"]
     listed = run(daemon, "list").stdout.splitlines()
-    assert listed[-1].split() == ["old", "paused", NOWHERE, "1", "2", "-", "-"]
-    assert json.loads(run(daemon, "list", "--json").stdout) == [found]
+    assert listed[-2].split() == ["old", "paused", NOWHERE, "1", "2", "-", "-"]
+    assert json.loads(run(daemon, "list", "--json").stdout)[0] == found
+
+
+def test_a_stored_pattern_that_is_not_served_stops_its_mirror_alone_and_is_the_reason(daemon: Daemon) -> None:
+    found = described(daemon, "stale")
+    for _ in range(1000):  # it may just begin
+        found = found if found["error"] else described(daemon, "stale")
+    assert found["definition"]["topics"] == STALE["topics"]
+    reason = "topics: '(?!x).*' is not a regular expression that is served: invalid perl operator: (?!"
+    assert found["error"].startswith(reason)
+    explained = CliRunner().invoke(main, ["explain", "mirror", "stale", "--bootstrap", daemon.bootstrap])
+    assert f"it makes no progress: {reason}" in explained.stdout
+    assert run(daemon, "pause", "stale").exit_code == 0
+    refused = run(daemon, "alter", "stale", "--topics", r"(a)\1")
+    assert (refused.exit_code, "is not a regular expression that is served" in refused.stderr) == (1, True)
+    assert run(daemon, "alter", "stale", "--topics", "[^x].*").exit_code == 0
+    assert run(daemon, "resume", "stale").exit_code == 0
+    assert described(daemon, "stale")["error"] is None or NOWHERE in described(daemon, "stale")["error"]
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from barnabas.broker.metadata.mirrors.definitions import plan_create_mirror
+from barnabas.broker.metadata.mirrors.image import mirror_record
 from barnabas.broker.metadata.mirrors.topics import plan_take_topic
 from barnabas.broker.metadata.placement import Placement
+from barnabas.broker.metadata.plan import Plan
 from barnabas.config import BrokerConfig, Setting
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.mirrors.definition import MirrorDefinition
 from tests.support.storage.metadata_store import Opened
 
 SOURCE_ID = bytes(range(16))
@@ -19,6 +22,15 @@ SOURCE_ID = bytes(range(16))
 def broker_config(*directories: Path) -> BrokerConfig:
     """Return the configuration of a broker with these log directories."""
     return BrokerConfig.of({"log.dirs": Setting(",".join(map(str, directories)), "the test")})
+
+
+def store_definition(config: BrokerConfig, definition: MirrorDefinition) -> None:
+    """Store a definition as it is, also one that a request would be refused for."""
+    opened = Opened(config)
+    try:
+        opened.store.change(lambda _: Plan([], [mirror_record(definition.key, definition.text())]))
+    finally:
+        opened.close()
 
 
 def add_mirror(

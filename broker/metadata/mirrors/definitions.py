@@ -13,6 +13,7 @@ from barnabas.broker.metadata.image import MetadataImage
 from barnabas.broker.metadata.mirrors.image import mirror_record
 from barnabas.broker.metadata.mirrors.producer_ids import plan_own_producer_ids
 from barnabas.broker.metadata.plan import Plan
+from barnabas.config.regex import RegexError, compiled
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.metadata.records import MetadataRecord
 from barnabas.protocol.mirrors.definition import (
@@ -33,6 +34,7 @@ def plan_create_mirror(
 ) -> Plan[MirrorDefinition]:
     """Plan a new definition, the only result. Raises BrokerError."""
     definition = _checked(lambda: definition_of(name, fields), name)
+    _ensure_served(definition)
     if definition.key in image.mirrors.texts:
         raise BrokerError(ErrorCode.DUPLICATE_RESOURCE, f"mirror '{name}' already exists")
     if len(image.mirrors.definitions) >= MAX_MIRRORS:
@@ -59,6 +61,7 @@ def plan_alter_mirror(image: MetadataImage, name: str, fields: Mapping[str, Any]
         found = before
         after = _checked(lambda: found.changed_by(fields), name)
         _ensure_possible(before, after)
+    _ensure_served(after, before)
     records: list[MetadataRecord] = []
     if after != before:
         records.append(mirror_record(after.key, after.text()))
@@ -108,6 +111,28 @@ def plan_delete_mirror(image: MetadataImage, name: str, *, releases_topics: bool
 def unknown_mirror(name: str) -> BrokerError:
     """Return the error for a mirror that does not exist, to be raised."""
     return BrokerError(ErrorCode.RESOURCE_NOT_FOUND, f"mirror '{name}' does not exist")
+
+
+def pattern_fault(definition: MirrorDefinition, before: MirrorDefinition | None = None) -> str | None:
+    """Return a clause about a pattern that is not served and that `before` does not have, or None.
+
+    A stored definition may have one: an earlier Barnabas matched with another engine.
+    """
+    for field in ("topics", "groups"):
+        for pattern in getattr(definition, field):
+            if before is not None and pattern in getattr(before, field):
+                continue
+            try:
+                compiled(pattern)
+            except RegexError as error:
+                return f"{field}: {error}"
+    return None
+
+
+def _ensure_served(definition: MirrorDefinition, before: MirrorDefinition | None = None) -> None:
+    fault = pattern_fault(definition, before)
+    if fault is not None:
+        raise BrokerError(ErrorCode.INVALID_REQUEST, f"mirror '{definition.name}': {fault}")
 
 
 def _ensure_possible(before: MirrorDefinition, after: MirrorDefinition) -> None:

@@ -11,7 +11,6 @@ for more than a hundred in both directions.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
@@ -21,6 +20,7 @@ from barnabas.broker.metadata.mirrors.definitions import unknown_mirror
 from barnabas.broker.metadata.mirrors.image import mirror_record
 from barnabas.broker.metadata.mirrors.topics import plan_raise_leader_epochs
 from barnabas.broker.metadata.plan import Plan
+from barnabas.config.regex import Regex, RegexError
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.metadata.records import MetadataRecord
 from barnabas.protocol.mirrors.definition import DesiredState
@@ -65,15 +65,14 @@ def plan_begin_promotion(image: MetadataImage, name: str, patterns: Sequence[str
     if definition is None:
         raise unknown_mirror(name)
     try:
-        chosen = [re.compile(each) for each in patterns]
-    except (re.error, RecursionError, OverflowError) as error:
-        message = f"a pattern of topics is not a regular expression: {error}"
-        raise BrokerError(ErrorCode.INVALID_REQUEST, message) from error
-    topics = {
-        topic: each
-        for topic, each in image.mirrors.topics_of(name).items()
-        if not chosen or any(pattern.fullmatch(topic) for pattern in chosen)
-    }
+        chosen = [Regex(each) for each in patterns]
+        topics = {
+            topic: each
+            for topic, each in image.mirrors.topics_of(name).items()
+            if not chosen or any(pattern.matches(topic) for pattern in chosen)
+        }
+    except RegexError as error:
+        raise BrokerError(ErrorCode.INVALID_REQUEST, f"topics: {error}") from error
     if chosen and not topics:
         message = f"mirror '{name}' has no topic that matches {', '.join(patterns)}"
         raise BrokerError(ErrorCode.RESOURCE_NOT_FOUND, message)

@@ -7,11 +7,11 @@ protocols alike; offsets of open transactions are not among them.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from barnabas.clients.errors import RefusedError, reason_of
+from barnabas.clients.errors import ClientError, RefusedError, reason_of
+from barnabas.config.regex import Regex, RegexError
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.kafka.client.list_groups import LIST_GROUPS
 from barnabas.protocol.kafka.client.offset_fetch import GROUPS_FROM, OFFSET_FETCH
@@ -52,7 +52,7 @@ class SourceGroups:
     def __init__(self, cluster: KafkaCluster, patterns: Sequence[str]) -> None:
         """`patterns` are regular expressions that match whole group ids; an internal group matches none."""
         self._cluster = cluster
-        self._patterns = [re.compile(each) for each in patterns]
+        self._patterns = patterns
 
     async def matching(self) -> dict[int, list[str]]:
         """Return the groups that match, by the node id of their coordinator.
@@ -60,6 +60,7 @@ class SourceGroups:
         A broker whose groups are being loaded is left out.
         """
         await self._cluster.metadata([])
+        patterns = [Regex(each) for each in self._patterns]
         found: dict[int, list[str]] = {}
         for node_id in self._cluster.node_ids:
             answer: ListGroupsResponse = await self._cluster.ask(node_id, LIST_GROUPS, ListGroupsRequest())
@@ -68,7 +69,11 @@ class SourceGroups:
             if answer.error is not ErrorCode.NONE:
                 raise RefusedError(answer.error, f"list_groups at node {node_id}: {reason_of(answer.error)}")
             groups = [each.group_id for each in answer.groups if each.group_type != _SHARE]
-            if matching := sorted(each for each in groups if self._matches(each)):
+            try:
+                matching = sorted(each for each in groups if _matches(patterns, each))
+            except RegexError as error:
+                raise ClientError(str(error)) from error
+            if matching:
                 found[node_id] = matching
         return found
 
@@ -86,9 +91,10 @@ class SourceGroups:
                 found[result.group_id or group_id] = dict(_offsets(result)) if not result.error else result.error
         return found
 
-    def _matches(self, group_id: str) -> bool:
-        is_internal = group_id.startswith(INTERNAL_PREFIX)
-        return bool(group_id) and not is_internal and any(each.fullmatch(group_id) for each in self._patterns)
+
+def _matches(patterns: Sequence[Regex], group_id: str) -> bool:
+    is_internal = group_id.startswith(INTERNAL_PREFIX)
+    return bool(group_id) and not is_internal and any(each.matches(group_id) for each in patterns)
 
 
 def _offsets(group: OffsetFetchGroupResult) -> Iterator[tuple[TopicPartition, GroupOffset]]:

@@ -73,6 +73,15 @@ def test_chosen_topics_are_promoted_and_the_definition_stays(cluster: Cluster) -
         plan_delete_mirror(cluster.image, "east", releases_topics=True)
 
 
+def test_a_pattern_that_backtracks_promotes_what_it_matches(cluster: Cluster) -> None:
+    cluster.take("a" * 40)
+    cluster.take("a" * 40 + "b")
+    assert plan_begin_promotion(cluster.image, "east", ["(a+)+b"], Undecided.CUT).results == ["a" * 40 + "b"]
+    with pytest.raises(BrokerError, match=r"topics: '\(\?=a\)a' is not a regular expression that is served") as refused:
+        plan_begin_promotion(cluster.image, "east", ["(?=a)a"], Undecided.CUT)
+    assert refused.value.code is ErrorCode.INVALID_REQUEST
+
+
 def test_each_step_is_repeated_without_effect(cluster: Cluster) -> None:
     begun = plan_begin_promotion(cluster.image, "east", [], Undecided.CUT)
     assert cluster.change(begun) == ["bills", "orders"]

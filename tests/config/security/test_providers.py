@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from barnabas.config import BrokerConfig, ConfigError, load
 from barnabas.config.security.jaas import PLAIN_MODULE, parse_jaas
+from barnabas.config.security.providers import ConfigProviders, _references
 from barnabas.config.security.secret import Secret
+from barnabas.config.value import Setting
 
 PACKAGE = "org.apache.kafka.common.config.provider."
 PROVIDERS = (
@@ -50,6 +55,21 @@ def test_a_value_may_have_several_references_and_other_text() -> None:
     config = configured("super.users=User:${env:KEY};User:${env:PARTITIONS}x")
 
     assert config.get_str("super.users") == "User:swordfish;User:7x"
+
+
+KAFKAS = re.compile(r"\$\{([^}]*?):(([^}]*?):)?([^}]*?)\}")
+
+
+@given(st.text("${}:a", max_size=30))
+def test_references_are_those_that_kafka_finds(text: str) -> None:
+    expected = [(each.start(), each[0], each[1], each[3] or "", each[4]) for each in KAFKAS.finditer(text)]
+    assert [(start, *reference) for start, reference in _references(text)] == expected
+
+
+@pytest.mark.parametrize("text", ["${a:" * 8_000, "${" + ":" * 32_000, "${" * 16_000 + "}", "${a:" + "x:" * 16_000])
+def test_texts_at_which_kafkas_expression_backtracks_for_hours_take_a_moment(text: str) -> None:
+    given = Setting(text, "a request")
+    assert ConfigProviders({}, set()).resolve("compression.type", given) is given
 
 
 def test_dynamic_values_are_resolved_too() -> None:

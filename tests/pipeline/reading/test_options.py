@@ -106,7 +106,10 @@ def test_a_pattern_that_is_none_a_stream_with_an_end_and_nothing_to_read_are_ref
     with pytest.raises(OptionError, match="option endingOffsets cannot be given: a stream has no end"):
         parse_read_options({**BROKER, "endingOffsets": "latest"}, is_streaming=True)
     for given, words in (
-        ({"kafka.bootstrap.servers": "a:1", "subscribePattern": "("}, "subscribePattern is not a regular expression"),
+        (
+            {"kafka.bootstrap.servers": "a:1", "subscribePattern": "("},
+            "option subscribePattern: '(' is not a regular expression",
+        ),
         ({"kafka.bootstrap.servers": "a:1"}, "one of the options assign, subscribe, subscribePattern is missing"),
         ({"subscribe": "orders"}, "option kafka.bootstrap.servers is missing"),
     ):

@@ -44,10 +44,18 @@ def test_rules_map_as_kafkas(rules: str, name: str, expected: str | None, error:
         with pytest.raises(NoMatchingRuleError, match=r"ssl\.principal\.mapping\.rules"):
             PrincipalMapper(rules).name(name)
     elif LOOK_AHEAD in rules:
-        with pytest.raises(MappingRuleError, match="cannot be used"):
+        with pytest.raises(MappingRuleError, match="is not a regular expression that is served"):
             PrincipalMapper(rules)
     else:
         assert PrincipalMapper(rules).name(name) == expected
+
+
+@pytest.mark.parametrize(
+    "pattern", ["[a-z&&[^b]]+", "[a[bc]]+", r"\v+", "(?U:.*)", "(?i)caf\u00e9", r"(?i)\x{e9}", r"(?i)\p{L}", r"(a)\1"]
+)
+def test_a_pattern_that_would_mean_something_else_than_in_java_is_refused(pattern: str) -> None:
+    with pytest.raises(MappingRuleError):
+        PrincipalMapper(f"RULE:{pattern}/x/")
 
 
 def test_the_subject_of_a_whole_certificate() -> None:
