@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from barnabas.broker.storage.served_logs import ServedLogs
 
 _EPOCH_THREADS: Final = 16
+
+RETRY_SECONDS: Final = 2.0
+"""Interval of the attempts to create logs that could not be created."""
 
 logger = logging.getLogger(__name__)
 
@@ -57,6 +60,8 @@ class ImageApplier:
         self._loop = loop
         self._security = security
         self._followers: list[Callable[[MetadataImage], None]] = []
+        self._new_without_log: set[TopicPartition] = set()
+        """Partitions that began in this run of the broker: no offline directory can have a log of theirs."""
 
     @property
     def replication(self) -> Replication:
@@ -77,8 +82,11 @@ class ImageApplier:
         image = self._store.image
         self._security.apply(image.security)
         self._begin_epochs(image)
+        offline = self._log_manager.failures.offline
+        reason = "its log directory is offline" if offline else "its log could not be created, which is tried again"
         for topic_partition in _partitions_of(image):
-            self._serve(image, topic_partition)
+            if not self._serve(image, topic_partition, reason):
+                logger.warning("%s is not served: %s", topic_partition, reason)
 
     async def apply(
         self, before: MetadataImage, after: MetadataImage, blocking: Blocking, *, later: str | None = None
@@ -91,18 +99,19 @@ class ImageApplier:
         for name in gone:
             for number in before.topics[name].partitions:
                 self._partitions.remove(TopicPartition(name, number))
+                self._new_without_log.discard(TopicPartition(name, number))
             self._probes.forget_topic(name)
         new = [each for each in _partitions_of(after) if before.partition(*each) is None and each.topic != later]
-        failed: dict[str, BrokerError] = await blocking(self._apply_to_logs, before, after, gone, new)
+        failed: dict[TopicPartition, BrokerError] = await blocking(self._apply_to_logs, before, after, gone, new)
         if after.security is not before.security:
             apply_security: Callable[[], None] = await blocking(self._security.prepare, after.security)
             apply_security()
         for topic_partition in new:
-            self._serve(after, topic_partition)
+            self._serve_new(after, topic_partition, failed)
         self._update_served(before, after)
         for follower in self._followers:
             follower(after)
-        return failed
+        return {topic_partition.topic: error for topic_partition, error in failed.items()}
 
     def _update_served(self, before: MetadataImage, after: MetadataImage) -> None:
         """Pass raised leader epochs, and mirrors that began or ended, on to partitions that are served already."""
@@ -126,8 +135,18 @@ class ImageApplier:
 
     async def create_one(self, image: MetadataImage, topic_partition: TopicPartition, blocking: Blocking) -> None:
         """Create one log of a topic that was left for later, and register its partition, without a log on failure."""
-        await blocking(self._create_logs, image, [topic_partition])
-        self._serve(image, topic_partition)
+        self._serve_new(image, topic_partition, await blocking(self._create_logs, image, [topic_partition]))
+
+    @property
+    def lacks_logs(self) -> bool:
+        """Whether a partition of the image has no log: it could not be created, or its directory is offline."""
+        return self._partitions.without_log_count > 0
+
+    async def create_missing(self, image: MetadataImage, blocking: Blocking) -> None:
+        """Try again to create the logs that could not be created, and serve their partitions."""
+        for topic_partition in await blocking(self._create_missing, image, self._partitions.without_log()):
+            self._new_without_log.discard(topic_partition)
+            self._serve(image, topic_partition)
 
     @property
     def _writable(self) -> LogManager:
@@ -137,7 +156,7 @@ class ImageApplier:
 
     def _apply_to_logs(
         self, before: MetadataImage, after: MetadataImage, gone: list[str], new: list[TopicPartition]
-    ) -> dict[str, BrokerError]:
+    ) -> dict[TopicPartition, BrokerError]:
         """Apply the changes that take locks and wait for the disk."""
         self._delete_logs(before, gone)
         self._apply_configs(before, after)
@@ -158,17 +177,57 @@ class ImageApplier:
             TopicPartition(name, number) for name in names for number in before.topics[name].partitions
         )
 
-    def _create_logs(self, image: MetadataImage, new: list[TopicPartition]) -> dict[str, BrokerError]:
-        failed: dict[str, BrokerError] = {}
+    def _create_logs(self, image: MetadataImage, new: Sequence[TopicPartition]) -> dict[TopicPartition, BrokerError]:
+        failed: dict[TopicPartition, BrokerError] = {}
         for topic_partition in new:
             try:
-                topic = image.topics[topic_partition.topic]
-                create_log(topic, topic_partition, self._writable, self._store.directory_ids, is_new=True)
-                self._begin_epoch(image, topic_partition)
+                self._create_log(image, topic_partition, is_new=True)
             except BrokerError as error:
-                logger.error("%s is in the metadata, but its log cannot be made: %s", topic_partition, error)
-                failed.setdefault(topic_partition.topic, error)
+                failed[topic_partition] = error
+        for topic in {each.topic: None for each in failed}:
+            numbers = [each.partition for each in failed if each.topic == topic]
+            logger.error(
+                "logs of %s cannot be created, their partitions are not served until they can be, which is tried again"
+                " every %g s: count=%d partitions=%s: %s",
+                topic,
+                RETRY_SECONDS,
+                len(numbers),
+                ",".join(map(str, numbers)),
+                failed[TopicPartition(topic, numbers[0])].message,
+            )
         return failed
+
+    def _create_missing(self, image: MetadataImage, missing: Sequence[TopicPartition]) -> list[TopicPartition]:
+        """Create the missing logs that can be created, and return their partitions.
+
+        The first that fails in a directory stands for the others there. Nothing is created in another directory than
+        the one that the metadata names: a log that failed for another reason than room may have taken its own offline.
+        """
+        created: list[TopicPartition] = []
+        refusing: set[Sequence[bytes]] = set()
+        online = set(self.online_directory_ids())
+        for topic_partition in missing:
+            state = image.partition(*topic_partition)
+            if state is None or state.directories in refusing:
+                continue
+            if self._log_manager.failures.offline and online.isdisjoint(state.directories):
+                continue
+            try:
+                self._create_log(image, topic_partition, is_new=topic_partition in self._new_without_log)
+            except BrokerError as error:
+                logger.debug("the log of %s still cannot be created: %s", topic_partition, error)
+                refusing.add(state.directories)
+            else:
+                created.append(topic_partition)
+        if created:
+            names = ", ".join(map(str, created))
+            logger.info("logs that could not be created exist now: count=%d partitions=%s", len(created), names)
+        return created
+
+    def _create_log(self, image: MetadataImage, topic_partition: TopicPartition, *, is_new: bool) -> None:
+        topic = image.topics[topic_partition.topic]
+        create_log(topic, topic_partition, self._writable, self._store.directory_ids, is_new=is_new)
+        self._begin_epoch(image, topic_partition)
 
     def _begin_epochs(self, image: MetadataImage) -> None:
         """Begin the leader epochs of all partitions, after an unclean stop and for a standby that takes over.
@@ -203,21 +262,29 @@ class ImageApplier:
         if isinstance(partition_log, PartitionLog) and state is not None:
             partition_log.assign_epoch_start_offset(state.leader_epoch, partition_log.log_end_offset)
 
-    def _serve(self, image: MetadataImage, topic_partition: TopicPartition) -> None:
+    def _serve_new(
+        self, image: MetadataImage, topic_partition: TopicPartition, failed: Mapping[TopicPartition, BrokerError]
+    ) -> None:
+        error = failed.get(topic_partition)
+        if not self._serve(image, topic_partition, "" if error is None else error.message):
+            self._new_without_log.add(topic_partition)
+
+    def _serve(self, image: MetadataImage, topic_partition: TopicPartition, reason: str = "") -> bool:
+        """Register a partition, without its log if there is none, because of `reason`; return whether it is served."""
         partition_log = self._log_manager.get(topic_partition)
         state = image.partition(*topic_partition)
         if partition_log is None and state is not None and state.leader == NO_LEADER:
-            return  # on another broker's disks: possible with read.only
+            return True  # on another broker's disks: possible with read.only
         if partition_log is None or state is None:
-            logger.warning("%s is not served: its log directory is offline", topic_partition)
-            self._partitions.add_without_log(topic_partition)
-            return
+            self._partitions.add_without_log(topic_partition, reason)
+            return False
         topic_id = image.topics[topic_partition.topic].topic_id
         probe = self._probes.topic(topic_partition.topic)
         mirror = read_only_mirror(image, topic_partition.topic)
         self._partitions.add(
             topic_partition, Partition(partition_log, state.leader_epoch, topic_id, probe, self._loop, mirror)
         )
+        return True
 
 
 def _partitions_of(image: MetadataImage) -> Iterator[TopicPartition]:

@@ -8,7 +8,7 @@
 Changes run one at a time. Planning, committing and creating directories block, so they run on a thread of their own;
 the registry belongs to the event loop. A partition leaves the registry before its log is deleted, and enters it only
 once its directory exists. If creating a directory fails after the commit, the topic exists without that log: it is
-answered KAFKA_STORAGE_ERROR, and the next start creates the log.
+answered KAFKA_STORAGE_ERROR, and the log is tried again every RETRY_SECONDS until it exists.
 
 The plans are imported when they are first needed, on the thread that runs them.
 
@@ -25,6 +25,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from barnabas.broker.image_applier import RETRY_SECONDS
 from barnabas.broker.metadata.placement import Placement
 from barnabas.broker.metadata.producer_ids import plan_producer_id_block
 from barnabas.broker.metadata.topic_quota import TakeQuota, take_freely
@@ -89,6 +90,7 @@ class MetadataChanges:
         self._on_store_failed = on_store_failed
         self._one_at_a_time = asyncio.Lock()
         self._thread = ThreadPoolExecutor(1, "metadata-writer")
+        self._retries: asyncio.Task[None] | None = None
 
     async def create_topics(self, request: CreateTopicsRequest, take_quota: TakeQuota = take_freely) -> TopicsResponse:
         """Create topics; one result each. A topic without an error exists durably.
@@ -112,7 +114,7 @@ class MetadataChanges:
     async def create_in_steps(self, topic: NewTopic, steps: PartitionSteps) -> TopicResult:
         """Create one topic whose logs are created one by one, in the order of `steps`, between other changes.
 
-        The next start creates the logs that failed or that a crash prevented.
+        The next start creates the logs that a crash prevented; those that failed are tried again until they exist.
         """
 
         def plan(image: MetadataImage) -> Plan[TopicResult]:
@@ -230,10 +232,27 @@ class MetadataChanges:
         """
         return await self._change(lambda image: make_plan(image, self._placement(image)), commit=True)
 
+    def start(self) -> None:
+        """Begin to create the logs that could not be created, as a rule because the disk was full; until `close`."""
+        self._retries = asyncio.get_running_loop().create_task(self._create_missing_logs())
+
     async def close(self) -> None:
         """Wait for the current change; later ones fail."""
+        if self._retries is not None:
+            self._retries.cancel()
         async with self._one_at_a_time:
             self._thread.shutdown(wait=True)
+
+    async def _create_missing_logs(self) -> None:
+        while True:
+            await asyncio.sleep(RETRY_SECONDS)
+            if not self._applier.lacks_logs:
+                continue
+            async with self._one_at_a_time:
+                try:
+                    await _to_the_end(self._applier.create_missing(self._store.image, self._blocking))
+                except Exception:  # the next attempt may succeed
+                    logger.exception("a bug in the creation of missing logs")
 
     def _placement(self, image: MetadataImage) -> Placement:
         return Placement(

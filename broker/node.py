@@ -328,6 +328,7 @@ class Node:
         authorizer = self._authorizer = configured_authorizer(config, self._clock.wall_ms)
         security = SecurityApplier(acls=authorizer, quotas=[quotas, connection_rates])
         applier = ImageApplier(metadata, log_manager, self._partitions, live, probes, loop, security)
+        self._state.partitions = self._partitions
         replication = self._state.replication = self._partitions.replication
         replication.begin_with(storage.high_watermarks)
         if storage.store is not None:
@@ -443,6 +444,7 @@ class Node:
         storage.log_manager.start_tasks()
         if storage.store is not None:
             storage.store.start_snapshots(storage.log_manager.scheduler)
+            services.changes.start()
         self._flush_waits.flusher.start()
         services.coordinators.start()
         if isinstance(storage.log_manager, LogManager):

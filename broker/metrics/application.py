@@ -1,7 +1,8 @@
 """The metrics port's WSGI application.
 
 GET /metrics    the Prometheus text (or OpenMetrics, or gzip, as the scraper's headers ask)
-GET /healthz    200 while the broker serves, else 503 with the reason in one line
+GET /healthz    200 while the broker serves, else 503 with the reason in one line. Partitions that are not served are
+                named in the line of a 200: a restart, which a 503 may cause, would not create them on a full disk
 anything else   404 with a hint, 405 for other methods
 """
 
@@ -42,7 +43,7 @@ def make_application(
         if path == "/healthz":
             reason = why_unhealthy(probes, state, monotonic())
             if reason is None:
-                return _text(start_response, method, "200 OK", "serving")
+                return _text(start_response, method, "200 OK", _serving(state.partitions_without_log))
             return _text(start_response, method, "503 Service Unavailable", reason)
         if path != "/metrics":
             return _text(start_response, method, "404 Not Found", "not here: there are /metrics and /healthz")
@@ -65,6 +66,10 @@ def why_unhealthy(probes: BrokerProbes, state: BrokerState, now: float) -> str |
     if last_beat is not None and now - last_beat > LOOP_STUCK_SECONDS:
         return f"not serving: the event loop has not run for {now - last_beat:.0f} s"
     return None
+
+
+def _serving(partitions_without_log: int) -> str:
+    return "serving" + (f", but {partitions_without_log} partitions have no log" if partitions_without_log else "")
 
 
 def _text(

@@ -222,21 +222,28 @@ class BrokerCollector:
     """The broker as a whole."""
 
     ready = Family("barnabas_ready", "gauge", "1 while the broker serves clients, else 0, like /healthz.")
+    without_log = Family(
+        "barnabas_partitions_without_log",
+        "gauge",
+        "Partitions that are not served: their logs could not be created, which is tried again every 2 s, or their log"
+        " directory was offline at the start.",
+    )
     build = Family(
         "barnabas_build_info",
         "gauge",
         "Always 1. Labels: the version, and the record kernel (compiled or python).",
         labels=("version", "kernel"),
     )
-    families: ClassVar = (ready, build)
+    families: ClassVar = (ready, without_log, build)
 
     def __init__(self, state: BrokerState, version: str, kernel: str) -> None:
         self._state = state
         self._build_labels = (version, kernel)
 
     def collect(self) -> Iterator[Metric]:
-        """Both families."""
+        """All families."""
         yield self.ready.render([((), int(self._state.ready))])
+        yield self.without_log.render([((), self._state.partitions_without_log)])
         yield self.build.render([(self._build_labels, 1)])
 
 

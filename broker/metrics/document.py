@@ -18,8 +18,9 @@ PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "metrics.md"
 """Path in the source tree; an installed package has no docs folder."""
 
 _HEALTHZ: Final = (
-    "200 while the broker serves clients; 503 and the reason in one line while it starts, loads its logs, drains, "
-    "or its event loop is stuck"
+    "200 while the broker serves clients, with the number of partitions that it cannot serve because they have no "
+    "log, if there are any; 503 and the reason in one line while it starts, loads its logs, drains, or its event loop "
+    "is stuck"
 )
 
 _HEAD: Final = f"""\

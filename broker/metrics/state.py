@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from barnabas.broker.client_metrics.manager import ClientMetrics
     from barnabas.broker.groups.offsets.committed import CommittedOffsets
     from barnabas.broker.mirrors.status import MirrorStatuses
+    from barnabas.broker.partitions.registry import PartitionRegistry
     from barnabas.broker.partitions.replication import Replication
     from barnabas.broker.security.tls.certificates import Certificates
     from barnabas.broker.share.partitions import SharePartitions
@@ -46,6 +47,7 @@ class BrokerState:
         "flusher",
         "log_manager",
         "mirrors",
+        "partitions",
         "phase",
         "ready",
         "replication",
@@ -65,7 +67,13 @@ class BrokerState:
         self.share_partitions: SharePartitions | None = None
         self.transactions: TransactionCoordinator | None = None
         self.mirrors: MirrorStatuses | None = None
+        self.partitions: PartitionRegistry | None = None
         self.replication: Replication | None = None
+
+    @property
+    def partitions_without_log(self) -> int:
+        """Number of partitions that are not served, because their logs could not be created or are offline."""
+        return 0 if self.partitions is None else self.partitions.without_log_count
 
     def serve(self) -> None:
         """Record that connections are accepted."""

@@ -33,7 +33,8 @@ class PartitionRegistry:
         self.by_id: dict[bytes, list[Partition | None]] = {}
         self.by_key: dict[tuple[str, int], Partition] = {}
         """By topic and number, for loops over many partitions; `get` for one."""
-        self._without_log: set[tuple[str, int]] = set()
+        self._without_log: dict[TopicPartition, str] = {}
+        """Partitions without a log, and why."""
         self._is_frozen = False
         self.replication = Replication(lambda: self.by_key.values())
         """What the standby has of the partitions."""
@@ -70,12 +71,16 @@ class PartitionRegistry:
     def refusal(self, topic: str, partition: int) -> BrokerError:
         """Return the error for a partition that `get` does not find."""
         name = f"{printable(topic)}-{partition}"
-        if (topic, partition) in self._without_log:
-            return BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"the log of {name} is in a directory that is offline")
+        reason = self._without_log.get(TopicPartition(topic, partition))
+        if reason is not None:
+            return BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{name} is not served: {reason}")
         return BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {name} here")
 
     def is_offline(self, topic: str, partition: int) -> bool:
-        """Return whether the partition's log directory is offline. A partition whose log is being created is not."""
+        """Return whether the partition's log directory is offline, or its log could not be created.
+
+        A partition whose log is being created is not offline.
+        """
         found = self.by_key.get((topic, partition))
         return (topic, partition) in self._without_log if found is None else not found.is_available
 
@@ -88,18 +93,27 @@ class PartitionRegistry:
         if self._is_frozen:
             partition.freeze()
         self.replication.attach(partition)
-        self._without_log.discard(topic_partition)
+        self._without_log.pop(topic_partition, None)
         number = topic_partition.partition
         _put(self.by_name, topic_partition.topic.encode(), number, partition)
         _put(self.by_id, partition.topic_id, number, partition)
 
-    def add_without_log(self, topic_partition: TopicPartition) -> None:
-        """Record a partition whose log is in an offline directory."""
-        self._without_log.add(topic_partition)
+    def add_without_log(self, topic_partition: TopicPartition, reason: str) -> None:
+        """Record a partition that is not served: its log could not be created, or is in an offline directory."""
+        self._without_log[topic_partition] = reason
+
+    @property
+    def without_log_count(self) -> int:
+        """Number of partitions that have no log."""
+        return len(self._without_log)
+
+    def without_log(self) -> list[TopicPartition]:
+        """Return the partitions that `add_without_log` recorded and that have no log yet."""
+        return list(self._without_log)
 
     def remove(self, topic_partition: TopicPartition) -> None:
         """Stop serving a partition, if it is known, and wake its waiting fetches."""
-        self._without_log.discard(topic_partition)
+        self._without_log.pop(topic_partition, None)
         partition = self.by_key.pop(topic_partition, None)
         if partition is not None:
             self._forget(topic_partition, partition)

@@ -21,6 +21,13 @@ def metric(daemon: Daemon, sample: str) -> float | None:
     return None
 
 
+def healthz(daemon: Daemon) -> str:
+    """Return the text of /healthz, which is 200."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{daemon.metrics_port}/healthz", timeout=WAIT_S) as answer:
+        text: str = answer.read().decode()
+    return text
+
+
 def wait_for_metric(daemon: Daemon, sample: str, value: float, *, wait_s: float = WAIT_S) -> None:
     """Poll until the sample has the value."""
     deadline = time.monotonic() + wait_s
