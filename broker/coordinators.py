@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.topic_name import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_TOPIC
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
+    from barnabas.broker.coordinator_log.log import CoordinatorLog
     from barnabas.broker.coordinator_log.parts import LogParts
     from barnabas.broker.groups.coordinator import GroupCoordinator
     from barnabas.broker.groups.offsets.service import GroupOffsets
@@ -125,6 +127,33 @@ class Coordinators:
             self._share_partitions.is_stopping = self._refusing
             self._state.share_partitions = self._share_partitions
         return self._share_partitions
+
+    def unserved(self, key_type: int, key: str) -> BrokerError | None:
+        """Return COORDINATOR_NOT_AVAILABLE for a key whose partition of the internal topic exists and is not served.
+
+        `key_type`: of FindCoordinator. A key of a topic that does not exist yet is served: its first use creates it.
+        """
+        log = self._log_of(key_type)
+        if log is None:
+            return None
+        try:
+            log.ensure_loaded(key)
+        except BrokerError as error:
+            return error if error.code is ErrorCode.COORDINATOR_NOT_AVAILABLE else None
+        return None
+
+    def _log_of(self, key_type: int) -> CoordinatorLog | None:
+        """Return the log of a type of key; None if its topic does not exist."""
+        from barnabas.protocol.messages.groups.find_coordinator import GROUP_KEY, SHARE_KEY, TRANSACTION_KEY
+
+        topics = self._parts.store.image.topics
+        if key_type == GROUP_KEY and OFFSETS_TOPIC in topics:
+            return self.groups.log.coordinator_log
+        if key_type == TRANSACTION_KEY and TRANSACTION_TOPIC in topics:
+            return self.transactions.log.coordinator_log
+        if key_type == SHARE_KEY and SHARE_STATE_TOPIC in topics:
+            return self.share.log.coordinator_log
+        return None
 
     def admit(
         self,

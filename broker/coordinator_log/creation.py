@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.partitions.creation_steps import PartitionSteps
 from barnabas.broker.printable import printable
+from barnabas.broker.repeated_warnings import ANY_HOST, Event, RepeatedWarnings
 from barnabas.protocol.errors import BrokerError, ErrorCode
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class TopicCreation:
         self._task: asyncio.Task[None] | None = None
         self._steps = PartitionSteps(self._created)
         self._existing: set[int] = set()
+        self._warnings = RepeatedWarnings(loop)
 
     def awaits(self, key: str) -> bool:
         """Return whether the creation is in progress and the key's partition does not exist yet."""
@@ -90,7 +92,9 @@ class TopicCreation:
         if error is None:
             logger.info("%s is created, partitions=%d", name, len(self._existing))
         else:
-            logger.error("%s cannot be created, the next request tries again: %s", name, error)
+            failure = Event(ANY_HOST, "an internal topic could not be created", f" topic={name}")
+            message = "%s cannot be created, the next request tries again: %s"
+            self._warnings.warn(logger, failure, message, name, error, lines=1, level=logging.ERROR)
         self._task = None
         waiting, self._waiting = self._waiting, []
         self._call(waiting, error)

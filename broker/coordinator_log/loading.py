@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from barnabas.broker.storage.files.errors import StorageError
 from barnabas.protocol.errors import BrokerError, DecodeError
-from barnabas.protocol.metadata.partition_state import NO_LEADER
 
 if TYPE_CHECKING:
     from barnabas.broker.coordinator_log.log import CoordinatorLog
@@ -60,12 +59,8 @@ class LogLoading:
             return False
         for number in sorted(topic.partitions):
             partition = self._partitions.get(name, number)
-            if partition is None:
-                # Offline, or on another broker's disks (read.only), the state of its keys is unknown. Else a client has
-                # just created the topic, and the partition is empty.
-                if self._partitions.is_offline(name, number) or topic.partitions[number].leader == NO_LEADER:
-                    self._log.end_loading(number, failed=True)
-            elif partition.log.log_start_offset < partition.log.log_end_offset:
+            # One without a log is not served until it has one, which is empty then.
+            if partition is not None and partition.log.log_start_offset < partition.log.log_end_offset:
                 self._log.begin_loading(number)
                 self._to_load.append(number)
         return bool(self._to_load)

@@ -8,8 +8,13 @@ standby has it. Without a standby in time nothing is appended: COORDINATOR_NOT_A
 The topic is created at its first use (`creation`). Changes that arrive before their partition exists are appended
 afterwards, in the order of their arrival. A partition serves once it is loaded. Until then its keys get
 COORDINATOR_LOAD_IN_PROGRESS (14), which clients retry, and COORDINATOR_NOT_AVAILABLE (15) if it could not be loaded or
-its directory is offline. The partition count decides where the records of a key are, so it stays what it was when the
-topic was created or this broker started. Source: Kafka's CoordinatorRuntime.
+has no log: while another client creates the topic, on a full disk, and in an offline directory. The partition count
+decides where the records of a key are, so it stays what it was when the topic was created or this broker started.
+Source: Kafka's CoordinatorRuntime.
+
+A client that is refused a change tries again immediately, and finds its coordinator here again: on a full disk one
+consumer made 1,000 generations a second. So the answer to a change that could not be written (15) waits for
+REFUSAL_SECONDS. A connection has one such request at a time, which bounds their number.
 """
 
 from __future__ import annotations
@@ -46,6 +51,8 @@ _AS_NOT_AVAILABLE: Final = (
 )
 """Errors of the topic that a coordinator's clients get as COORDINATOR_NOT_AVAILABLE, as in Kafka."""
 
+REFUSAL_SECONDS: Final = 1.0
+"""How long a change that could not be written waits for its answer. Shorter than a heartbeat interval (3 s)."""
 
 _NUMBERS_MAX: Final = 10_000
 
@@ -59,11 +66,13 @@ class CoordinatorLog:
         self._store = parts.store
         self._config = parts.config
         self._flush_waits = parts.flush_waits
+        self._loop = parts.loop
         self._creation = TopicCreation(topic, parts.changes, self.partition_of, parts.loop)
         self._flushing: dict[int, int] = {}
         """By partition: the offset up to which a flush makes everything in memory durable."""
         self._loading: set[int] = set()
         self._unloadable: set[int] = set()
+        """Partitions that could not be read."""
         existing = parts.store.image.topics.get(topic.name)
         self._partition_count = 0 if existing is None else len(existing.partitions)
         self._numbers: dict[str, int] = {}
@@ -76,8 +85,11 @@ class CoordinatorLog:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every partition of the topic is loaded."""
-        return not self._loading and not self._unloadable
+        """Whether every partition of the topic has a log and is loaded."""
+        topic = self._store.image.topics.get(self.topic.name)
+        numbers = () if topic is None else topic.partitions
+        has_logs = all(self._partitions.get(self.topic.name, number) is not None for number in numbers)
+        return has_logs and not self._loading and not self._unloadable
 
     @property
     def has_unflushed(self) -> bool:
@@ -103,8 +115,11 @@ class CoordinatorLog:
 
     def ensure_loaded(self, key: str) -> None:
         """Raise BrokerError COORDINATOR_LOAD_IN_PROGRESS or COORDINATOR_NOT_AVAILABLE unless the key is served."""
+        number = self.partition_of(key)
         if self._loading or self._unloadable:
-            self._ensure_loaded(self.partition_of(key))
+            self._ensure_loaded(number)
+        if self._partitions.get(self.topic.name, number) is None and not self._is_to_come(key):
+            raise self._as_coordinator_error(self._partitions.refusal(self.topic.name, number))
 
     def ensure_all_loaded(self) -> None:
         """Raise BrokerError COORDINATOR_LOAD_IN_PROGRESS while any partition is loaded, for requests about all keys.
@@ -164,7 +179,7 @@ class CoordinatorLog:
             self._partitions.replication.ensure_in_time(partition)
             appended = write(partition)
         except BrokerError as error:
-            answer.resolve(self._as_coordinator_error(error))
+            self._refuse(self._as_coordinator_error(error), answer.resolve)
             return answer
         replay()
         if appended.flush_due:
@@ -213,11 +228,25 @@ class CoordinatorLog:
         if not self._is_to_come(key):
             then(None)
             return
-        self._creation.wait(key, lambda error: then(None if error is None else self._as_coordinator_error(error)))
+
+        def created(error: BrokerError | None) -> None:
+            if error is None:
+                then(None)
+            else:
+                self._refuse(self._as_coordinator_error(error), then)
+
+        self._creation.wait(key, created)
 
     async def finish_creation(self) -> None:
         """Return once all partitions of the topic exist. Called when the broker stops."""
         await self._creation.finish()
+
+    def _refuse(self, error: BrokerError, then: Then) -> None:
+        """Pass the error of a change on; later if clients would try again at once."""
+        if error.code is ErrorCode.COORDINATOR_NOT_AVAILABLE:
+            self._loop.call_later(REFUSAL_SECONDS, then, error)
+        else:
+            then(error)
 
     def _ensure_loaded(self, partition: int) -> None:
         if partition in self._loading:

@@ -135,7 +135,7 @@ _ROWS: Final[Sequence[_Row]] = (
         "groups.offset_fetch:OffsetFetchHandler",
         "groups.offsets, groups.registry, groups.log, store, probe",
     ),
-    _Row(ApiKey.FIND_COORDINATOR, "groups.find_coordinator:FindCoordinatorHandler", "addresses, probe"),
+    _Row(ApiKey.FIND_COORDINATOR, "groups.find_coordinator:FindCoordinatorHandler", "coordinators, addresses, probe"),
     _Row(ApiKey.JOIN_GROUP, "groups.join_group:JoinGroupHandler", "groups.members"),
     _Row(ApiKey.HEARTBEAT, "groups.heartbeat:HeartbeatHandler", "groups.members, probe"),
     _Row(ApiKey.LEAVE_GROUP, "groups.leave_group:LeaveGroupHandler", "groups.members, probe"),

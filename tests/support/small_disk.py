@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import subprocess
 from collections.abc import Iterator
@@ -13,10 +14,11 @@ import pytest
 
 
 @contextmanager
-def small_disk(mount_point: Path, size: str) -> Iterator[Path | None]:
-    """Mount a tmpfs of a size such as "8m" until the block ends; yield None where that is not possible."""
+def small_disk(mount_point: Path, size: str, files: int | None = None) -> Iterator[Path | None]:
+    """Mount a tmpfs of a size such as "8m", for so many files, until the block ends; yield None where that fails."""
     mount_point.mkdir(parents=True, exist_ok=True)
-    command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(mount_point)]
+    options = f"size={size}" if files is None else f"size={size},nr_inodes={files}"
+    command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(mount_point)]
     if os.geteuid() != 0 or subprocess.run(command, capture_output=True, check=False).returncode != 0:
         yield None
         return
@@ -27,12 +29,20 @@ def small_disk(mount_point: Path, size: str) -> Iterator[Path | None]:
 
 
 @contextmanager
-def small_disk_or_skip(mount_point: Path, size: str) -> Iterator[Path]:
+def small_disk_or_skip(mount_point: Path, size: str, files: int | None = None) -> Iterator[Path]:
     """Mount a tmpfs until the block ends; skip the test where that is not possible."""
-    with small_disk(mount_point, size) as mounted:
+    with small_disk(mount_point, size, files) as mounted:
         if mounted is None:
             pytest.skip("mounting a tmpfs needs root")
         yield mounted
+
+
+def use_up_files(folder: Path) -> None:
+    """Create empty files in a new folder until the disk has no room for one more."""
+    folder.mkdir()
+    with contextlib.suppress(OSError):
+        for number in itertools.count():
+            (folder / str(number)).touch(exist_ok=False)
 
 
 def fill_up(path: Path, *, left_bytes: int = 0) -> None:

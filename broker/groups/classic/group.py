@@ -58,6 +58,7 @@ class ClassicGroup:
     generation       of the last completed join phase; 0 before the first one
     protocol_type    `consumer`, `connect`; empty until the first member joins
     protocol         the assignor of the generation; None before the first one
+    is_refused       whether the last assignment could not be written
     state_since_ms   wall time of the last change of state
     """
 
@@ -68,6 +69,7 @@ class ClassicGroup:
         "generation",
         "group_id",
         "initial",
+        "is_refused",
         "previous_state",
         "protocol",
         "protocol_type",
@@ -94,6 +96,7 @@ class ClassicGroup:
         self.generation = 0
         self.protocol_type = ""
         self.protocol: str | None = None
+        self.is_refused = False
         self.roster = GroupRoster()
         self.timers = GroupTimers(clock.now)
         self.initial = InitialRebalance()

@@ -13,7 +13,6 @@ consistent state. Source: Kafka's GroupCoordinatorService.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -45,8 +44,6 @@ if TYPE_CHECKING:
     from barnabas.broker.groups.registry import GroupRegistry
     from barnabas.broker.groups.timers import GroupClock
     from barnabas.protocol.groups.metadata import GroupMetadataValue
-
-logger = logging.getLogger(__name__)
 
 
 class ClassicGroups:
@@ -230,7 +227,7 @@ class ClassicGroups:
 
     def _written(self, group: ClassicGroup, write_id: int, error: BrokerError | None) -> None:
         if error is not None:
-            logger.warning("the record of group %s could not be written: %s", printable(group.group_id), error)
+            self._log.warn_of_refusal(group.group_id, error)
         was_dead = group.state is GroupState.DEAD
         group.written(write_id, ErrorCode.NONE if error is None else _answered_code(error))
         if not was_dead:

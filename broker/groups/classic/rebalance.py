@@ -64,7 +64,8 @@ def prepare(group: ClassicGroup, reason: str) -> None:
     group.timers.cancel(SYNC)
     is_initial = group.state is GroupState.EMPTY
     group.transition_to(GroupState.PREPARING_REBALANCE)
-    logger.info(
+    logger.log(
+        _level(group),
         "group %s rebalances, generation=%d members=%d: %s",
         printable(group.group_id),
         group.generation,
@@ -161,7 +162,8 @@ def _complete(group: ClassicGroup) -> None:
         return
     group.protocol = roster.select_protocol()
     group.transition_to(GroupState.COMPLETING_REBALANCE)
-    logger.info(
+    logger.log(
+        _level(group),
         "group %s has a generation, generation=%d members=%d protocol=%s",
         printable(group.group_id),
         group.generation,
@@ -174,6 +176,11 @@ def _complete(group: ClassicGroup) -> None:
         member.is_new = False
         roster.pending_sync.add(member.member_id)
     group.timers.schedule(SYNC, roster.rebalance_timeout_ms)
+
+
+def _level(group: ClassicGroup) -> int:
+    """Return the level of a rebalance's log lines: the refused record that a rebalance repeats has a warning."""
+    return logging.DEBUG if group.is_refused else logging.INFO
 
 
 def _become_empty(group: ClassicGroup) -> None:

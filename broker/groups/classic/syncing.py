@@ -53,7 +53,8 @@ def _assign(group: ClassicGroup, assignments: dict[str, bytes]) -> None:
     def written(error: ErrorCode) -> None:
         if group.state is not GroupState.COMPLETING_REBALANCE or group.generation != generation:
             return  # a rebalance began meanwhile and answered the waiting syncs
-        if error != ErrorCode.NONE:
+        group.is_refused = error != ErrorCode.NONE
+        if group.is_refused:
             group.propagate_assignment({}, error)
             prepare(group, f"the assignment could not be written ({error.name})")
             return

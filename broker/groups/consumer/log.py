@@ -7,7 +7,6 @@ written, its group stays as it was and the response carries the error. Source: K
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
@@ -15,7 +14,6 @@ from barnabas.broker.groups.alarms import GroupAlarms
 from barnabas.broker.groups.consumer.group import ConsumerGroup
 from barnabas.broker.groups.log.records import GroupRecord
 from barnabas.broker.network.deferred import Deferred
-from barnabas.broker.printable import printable
 from barnabas.protocol.errors import BrokerError
 from barnabas.protocol.groups.consumer_group_keys import (
     ConsumerGroupKey,
@@ -29,8 +27,6 @@ if TYPE_CHECKING:
     from barnabas.broker.groups.consumer.settings import GroupContext
     from barnabas.broker.groups.log.group_log import GroupLog
     from barnabas.broker.groups.registry import GroupRegistry
-
-logger = logging.getLogger(__name__)
 
 Response = TypeVar("Response")
 
@@ -83,7 +79,7 @@ class ConsumerGroupLog:
             if error is None:
                 response = outcome.result()
             else:
-                logger.warning("the records of group %s could not be written: %s", printable(group_id), error)
+                self._log.warn_of_refusal(group_id, error)
                 # if only the flush failed, the records are replayed and members joined
                 self._begin_sessions(group_id, _members_of(change.records))
                 response = outcome.refused(error)
@@ -93,10 +89,12 @@ class ConsumerGroupLog:
         if not change.records:
             self._log.settled(group_id).then(done)
             return
-        appended = self._log.append(group_id, change.records)
-        if not (appended.done and appended.value is not None):  # it has not failed
+
+        def replayed() -> None:
             for event in change.events:
                 self._registry.histories.add(group_id, *event)
+
+        appended = self._log.append(group_id, change.records, replayed=replayed)
         self._registry.count(group_id)
         if then is not None and self.get(group_id) is None:
             then()

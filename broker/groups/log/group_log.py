@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -9,12 +10,19 @@ from barnabas.broker.coordinator_log.log import Appended, CoordinatorLog
 from barnabas.broker.coordinator_log.parts import LogParts
 from barnabas.broker.groups.log.records import GroupRecord, TransactionWriter, encode_batches
 from barnabas.broker.metadata.own_topics import CONSUMER_OFFSETS
+from barnabas.broker.printable import printable
+from barnabas.broker.repeated_warnings import ANY_HOST, Event, RepeatedWarnings
 from barnabas.protocol.compression import Codec
 
 if TYPE_CHECKING:
     from barnabas.broker.coordinator_log.creation import Then
     from barnabas.broker.partitions.partition import Partition
     from barnabas.broker.storage.log.append import AppendResult, TransactionEnd
+    from barnabas.protocol.errors import BrokerError
+
+logger = logging.getLogger(__name__)
+
+_REFUSED = Event(ANY_HOST, "records of groups could not be written", f" topic={CONSUMER_OFFSETS.name}")
 
 Replay = Callable[[GroupRecord], None]
 """Applies a record of the log to memory."""
@@ -31,6 +39,7 @@ class GroupLog:
         self._config = parts.config
         self._wall_ms = parts.wall_ms
         self._replays: list[Replay] = []
+        self._warnings = RepeatedWarnings(parts.loop)
 
     def add_replay(self, replay: Replay) -> None:
         """Call `replay` with every record that is appended from now on."""
@@ -57,11 +66,18 @@ class GroupLog:
         """
         self.coordinator_log.ensure_all_loaded()
 
-    def append(self, group_id: str, records: Sequence[GroupRecord], *, atomic: bool = True) -> Appended:
-        """Append `records`, all of that group, and replay them.
+    def append(
+        self,
+        group_id: str,
+        records: Sequence[GroupRecord],
+        *,
+        atomic: bool = True,
+        replayed: Callable[[], None] | None = None,
+    ) -> Appended:
+        """Append `records`, all of that group, replay them, and call `replayed`.
 
-        They are one batch, or several if `atomic` is False. They are replayed when this returns, unless the topic has
-        to be created first. Raises nothing: the answer carries the error.
+        They are one batch, or several if `atomic` is False. They are replayed when this returns, unless the append
+        failed or the topic has to be created first. Raises nothing: the answer carries the error.
         """
 
         def encode(max_bytes: int) -> bytearray:
@@ -71,6 +87,8 @@ class GroupLog:
             for record in records:
                 for apply in self._replays:
                     apply(record)
+            if replayed is not None:
+                replayed()
 
         return self.coordinator_log.append(group_id, encode, replay)
 
@@ -104,6 +122,11 @@ class GroupLog:
     def settled(self, group_id: str) -> Appended:
         """Return an answer that comes once everything appended so far to the group's partition is durable."""
         return self.coordinator_log.settled(group_id)
+
+    def warn_of_refusal(self, group_id: str, error: BrokerError) -> None:
+        """Log that a group's records could not be written, within the bounds of RepeatedWarnings."""
+        message = "the records of group %s could not be written: %s"
+        self._warnings.warn(logger, _REFUSED, message, printable(group_id), error, distinct=group_id)
 
     def when_ready(self, group_id: str, then: Then) -> None:
         """Call `then` once the group's partition exists: immediately, unless the topic has to be created first."""

@@ -73,7 +73,7 @@ class ShareGroupLog:
 
         def done(error: BrokerError | None) -> None:
             if error is not None:
-                logger.warning("the records of group %s could not be written: %s", printable(group_id), error)
+                self._log.warn_of_refusal(group_id, error)
                 # if only the flush failed, the records are replayed and members joined
                 self._begin_sessions(group_id, _members_of(change.records))
             self.set_alarm(group_id)
@@ -82,12 +82,14 @@ class ShareGroupLog:
         if not change.records:
             self._log.settled(group_id).then(done)
             return answer
-        appended = self._log.append(group_id, change.records)
-        if not (appended.done and appended.value is not None):  # it has not failed
+
+        def replayed() -> None:
             for event in change.events:
                 self._registry.histories.add(group_id, *event)
                 if event[0] is GroupEventKind.REBALANCE_BEGAN:
                     self._registry.count_share_rebalance()
+
+        appended = self._log.append(group_id, change.records, replayed=replayed)
         self._registry.count(group_id)
         appended.then(done)
         return answer

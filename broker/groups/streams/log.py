@@ -8,14 +8,12 @@ CoordinatorRuntime.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from barnabas.broker.groups.alarms import GroupAlarms
 from barnabas.broker.groups.log.records import GroupRecord
 from barnabas.broker.groups.streams.group import StreamsGroup
-from barnabas.broker.printable import printable
 from barnabas.protocol.errors import BrokerError
 from barnabas.protocol.groups.streams_group_keys import (
     StreamsGroupKey,
@@ -30,8 +28,6 @@ if TYPE_CHECKING:
     from barnabas.broker.groups.registry import GroupRegistry
     from barnabas.broker.groups.streams.change import StreamsChange
     from barnabas.broker.groups.streams.settings import StreamsContext
-
-logger = logging.getLogger(__name__)
 
 Response = TypeVar("Response")
 
@@ -78,22 +74,25 @@ class StreamsGroupLog:
             if error is None:
                 response = outcome.result()
             else:
-                logger.warning("the records of group %s could not be written: %s", printable(group_id), error)
+                self._log.warn_of_refusal(group_id, error)
                 # if only the flush failed, the records are replayed and members joined
                 self._begin_sessions(group_id, _members_of(change.records))
                 response = outcome.refused(error)
             self.set_alarm(group_id)
             outcome.answer.resolve(response)
 
+        def applied() -> None:
+            group = self.get(group_id)
+            if group is not None:
+                for event in change.events:
+                    self._registry.histories.add(group_id, *event)
+                replayed(group)
+
         if not change.records:
+            applied()
             appended = self._log.settled(group_id)
         else:
-            appended = self._log.append(group_id, change.records)
-        group = self.get(group_id)
-        if group is not None and not (appended.done and appended.value is not None):  # it has not failed
-            for event in change.events:
-                self._registry.histories.add(group_id, *event)
-            replayed(group)
+            appended = self._log.append(group_id, change.records, replayed=applied)
         self._registry.count(group_id)
         appended.then(done)
 

@@ -3,9 +3,11 @@
 The client may DESCRIBE each group or transactional id (GROUP_AUTHORIZATION_FAILED,
 TRANSACTIONAL_ID_AUTHORIZATION_FAILED). Keys of share partitions, `group:topic id:partition`, are for brokers: from
 version 6 on, with CLUSTER_ACTION on the cluster (CLUSTER_AUTHORIZATION_FAILED). Another form, an older version and
-another type get INVALID_REQUEST. Differs from Kafka: the internal topics are created when a group or a transactional id
-first writes to them, not at the first FindCoordinator, which clients that never commit send as well. So no client is
-told to retry.
+another type get INVALID_REQUEST. A key whose partition of the internal topic is not served, because it has no log (yet)
+or could not be loaded, gets COORDINATOR_NOT_AVAILABLE, as in Kafka: clients pause and ask again, while a coordinator
+that is named and refuses everything makes them ask 1,000 times a second. Differs from Kafka: the internal topics are
+created when a group or a transactional id first writes to them, not at the first FindCoordinator, which clients that
+never commit send as well. Until then this broker is named.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from barnabas.protocol.uuids import parse_uuid
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
+    from barnabas.broker.coordinators import Coordinators
     from barnabas.broker.network.advertised import AdvertisedAddresses
     from barnabas.broker.network.session import Session
     from barnabas.broker.probes import ApiProbe
@@ -44,7 +47,8 @@ _INT32: Final = re.compile(r"[-+]?[0-9]{1,10}", re.ASCII)
 class FindCoordinatorHandler:
     """Serves FindCoordinator."""
 
-    def __init__(self, addresses: AdvertisedAddresses, probe: ApiProbe) -> None:
+    def __init__(self, coordinators: Coordinators, addresses: AdvertisedAddresses, probe: ApiProbe) -> None:
+        self._coordinators = coordinators
         self._addresses = addresses
         self._probe = probe
 
@@ -72,17 +76,24 @@ class FindCoordinatorHandler:
                 self._probe.count_error(label)
                 results.append(CoordinatorResult(key, code, message))
             else:
-                results.append(CoordinatorResult(key, node_id=node.node_id, host=node.host, port=node.port))
+                results.append(self._found(key, request.key_type, node))
             if turns.is_over:
                 await turns.next()
         return FindCoordinatorResponse(results)
 
     def _of_share_partition(self, key: str, node: BrokerAddress) -> CoordinatorResult:
         if _is_share_partition(key):
-            return CoordinatorResult(key, node_id=node.node_id, host=node.host, port=node.port)
+            return self._found(key, SHARE_KEY, node)
         code = ErrorCode.INVALID_REQUEST
         self._probe.count_error(code.name.lower())
         return CoordinatorResult(key, code, "the key of a share partition is group:topic id:partition")
+
+    def _found(self, key: str, key_type: int, node: BrokerAddress) -> CoordinatorResult:
+        unserved = self._coordinators.unserved(key_type, key)
+        if unserved is None:
+            return CoordinatorResult(key, node_id=node.node_id, host=node.host, port=node.port)
+        self._probe.count_error(unserved.code.name.lower())
+        return CoordinatorResult(key, unserved.code, unserved.message)
 
     def _refuse(self, key: str, key_type: int) -> CoordinatorResult:
         code = ErrorCode.INVALID_REQUEST

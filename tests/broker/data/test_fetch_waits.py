@@ -95,7 +95,7 @@ FAILED = {
     "offline directory": Case(
         orders(99),
         ErrorCode.KAFKA_STORAGE_ERROR,
-        lambda served: served.registry.add_without_log(TopicPartition(TP.topic, 99)),
+        lambda served: served.registry.add_without_log(TopicPartition(TP.topic, 99), "no room"),
     ),
     "id of a deleted topic": Case(by_id(OTHER_ID, 1, TP.topic), ErrorCode.INCONSISTENT_TOPIC_ID),
     "not a replica": Case(orders(1), ErrorCode.NOT_LEADER_OR_FOLLOWER, replica_id=9),

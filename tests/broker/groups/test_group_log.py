@@ -13,11 +13,13 @@ from pathlib import Path
 
 from barnabas.broker.coordinator_log.topic import partition_of
 from barnabas.broker.storage.files.failpoints import VARIABLE as FAILPOINTS
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.topic_name import OFFSETS_TOPIC
 from tests.support.daemon import start_daemon, with_fault
+from tests.support.eventually import eventually
 from tests.support.groups.committed import commit, create_topic, fetch, until_loaded
-from tests.support.kafka.kafka_wire import KafkaWire, schema
-from tests.support.kafka.wire_producer import WireProducer, await_complete, transaction_state
+from tests.support.kafka.kafka_wire import KafkaWire, metadata_request, schema
+from tests.support.kafka.wire_producer import WireProducer, await_complete, coordinator_error, transaction_state
 
 DURABLE = "log.flush.interval.messages=1"
 ONE_PARTITION = "offsets.topic.num.partitions=1"
@@ -130,6 +132,27 @@ def test_the_first_group_of_a_broker_waits_only_for_its_own_partition(tmp_path: 
         with KafkaWire(daemon.host, daemon.port) as kafka:
             until_loaded(kafka)
             assert [fetch(kafka, group, "t")[0][0] for group in ("first", "second")] == [2, 7]
+
+
+def test_groups_wait_for_a_topic_that_another_client_creates(tmp_path: Path) -> None:
+    """The first join would rebalance 1,000 times until the group's log exists. As in Kafka, there is no coordinator."""
+    fifo = tmp_path / "go"
+    os.mkfifo(fifo)
+    code = HELD_DIRECTORIES.format(fifo=str(fifo), topic=OFFSETS_TOPIC, free="")
+    with (
+        start_daemon(tmp_path, environ=with_fault(tmp_path, code)) as daemon,
+        KafkaWire(daemon.host, daemon.port) as creator,
+        KafkaWire(daemon.host, daemon.port) as wire,
+    ):
+        create_topic(wire, "t")
+        creator.send(metadata_request(12, OFFSETS_TOPIC))
+        unavailable = ErrorCode.COORDINATOR_NOT_AVAILABLE
+        eventually(lambda: coordinator_error(wire, "g", is_group=True) == unavailable, what="the topic is known")
+        assert commit(wire, "g", "t", {0: 1}) == [unavailable]
+        fifo.write_text("go")
+        creator.receive("metadata", 12)
+        assert coordinator_error(wire, "g", is_group=True) == ErrorCode.NONE
+        assert commit(wire, "g", "t", {0: 1}) == [ErrorCode.NONE]
 
 
 def test_partitions_without_waiting_groups_are_created_after_the_others(tmp_path: Path) -> None:

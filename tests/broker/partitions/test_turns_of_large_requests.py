@@ -126,8 +126,11 @@ def ask_metadata() -> Any:
     return handler(SESSION, MetadataRequest(NAMES, allow_auto_creation=False))
 
 
+COORDINATORS: Any = SimpleNamespace(unserved=lambda _type, _key: None)
+
+
 def ask_find_coordinator() -> Any:
-    return FindCoordinatorHandler(ADDRESSES, PROBE)(SESSION, FindCoordinatorRequest(NAMES, 0))
+    return FindCoordinatorHandler(COORDINATORS, ADDRESSES, PROBE)(SESSION, FindCoordinatorRequest(NAMES, 0))
 
 
 def ask_describe_topic_partitions() -> Any:

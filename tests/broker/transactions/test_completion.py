@@ -125,7 +125,7 @@ def test_a_completed_state_that_cannot_be_written_is_tried_again_without_a_secon
     host.partitions.all[STATE].fails_in = 2  # after the decision
     assert committed(host, producer) is ErrorCode.NONE
     assert state_of(host) is TransactionState.PREPARE_COMMIT
-    host.loop.pass_time(1_100)
+    host.loop.pass_time(2_100)
     assert state_of(host) is TransactionState.COMPLETE_COMMIT
     assert [markers(host, place) for place in (ONE, OTHER)] == [1, 1]
 
@@ -198,12 +198,14 @@ def test_a_bug_in_one_transaction_that_a_start_finds_does_not_stop_the_others(
     assert [markers(host, place) for place in (ONE, OTHER)] == [2, 2]
 
 
-def test_a_decision_that_cannot_be_written_is_refused_and_changes_nothing(new_host: NewHost) -> None:
+def test_a_decision_that_cannot_be_written_is_refused_after_a_pause_and_changes_nothing(new_host: NewHost) -> None:
     host = new_host()
     producer = initialized(host)
     assert added(host, producer) is ErrorCode.NONE
     host.partitions.all[STATE].fails_in = 1
-    assert committed(host, producer) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert host.end(EndTxnRequest("id", *producer, is_commit=True, bumps_epoch=True)) is None
+    host.loop.pass_time(1_100)
+    assert [answer.error for answer in host.late] == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
     assert state_of(host) is TransactionState.ONGOING
     assert markers(host, ONE) == 0
     assert committed(host, producer) is ErrorCode.NONE

@@ -141,11 +141,20 @@ class _Log:
     def when_ready(self, group_id: str, then: Callable[[BrokerError | None], None]) -> None:
         then(None)
 
-    def append(self, group_id: str, records: Sequence[GroupRecord], *, atomic: bool = True) -> Deferred[Any]:
+    def append(
+        self,
+        group_id: str,
+        records: Sequence[GroupRecord],
+        *,
+        atomic: bool = True,
+        replayed: Callable[[], None] | None = None,
+    ) -> Deferred[Any]:
         def replay() -> None:
             for record in records:
                 for apply in self._replays:
                     apply(record)
+            if replayed is not None:
+                replayed()
 
         return self._append(_Append(list(records)), replay)
 
@@ -162,6 +171,9 @@ class _Log:
     def append_marker(self, number: int, end: TransactionEnd, replay: Callable[[], None]) -> Deferred[Any]:
         writer = TransactionWriter(end.producer_id, end.producer_epoch)
         return self._append(_Append((), writer, end.marker.is_commit), replay)
+
+    def warn_of_refusal(self, group_id: str, error: BrokerError) -> None:
+        """Do nothing."""
 
     def settled(self, group_id: str) -> Deferred[Any]:
         answer: Deferred[BrokerError | None] = Deferred()

@@ -220,12 +220,16 @@ class WireProducer:
 def find_coordinator(wire: KafkaWire, key: str, *, is_group: bool = False) -> int:
     """Find a coordinator, which creates `__transaction_state` or `__consumer_offsets`; returns Kafka's error code."""
     deadline = time.monotonic() + WAIT_S
-    while True:
-        key_type = _GROUP if is_group else _TRANSACTION
-        (found,) = wire.call("find_coordinator", 4, key_type=key_type, coordinator_keys=(key,)).coordinators
-        if found.error_code not in RETRIABLE or time.monotonic() > deadline:
-            return int(found.error_code)
+    while (error := coordinator_error(wire, key, is_group=is_group)) in RETRIABLE and time.monotonic() < deadline:
         time.sleep(0.01)  # polling another process with a deadline
+    return error
+
+
+def coordinator_error(wire: KafkaWire, key: str, *, is_group: bool = False) -> int:
+    """Return the error code of one FindCoordinator."""
+    key_type = _GROUP if is_group else _TRANSACTION
+    (found,) = wire.call("find_coordinator", 4, key_type=key_type, coordinator_keys=(key,)).coordinators
+    return int(found.error_code)
 
 
 def transaction_state(wire: KafkaWire, transactional_id: str) -> str:

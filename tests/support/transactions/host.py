@@ -223,7 +223,7 @@ class TransactionHost:
         self.loop.run_until_complete(self.coordinator.stop())
 
     def _answer(self, serve: Callable[[], Any]) -> Any:
-        """Return the answer of `serve` once everything due has run; None if it is not there then.
+        """Return the answer of `serve` once everything due has run; None if it is not there then, but comes to `late`.
 
         A kill that a partition waits for restarts the broker, without an answer.
         """
@@ -234,7 +234,7 @@ class TransactionHost:
             return None
         if not isinstance(answer, Deferred):
             return answer
-        found: list[Any] = []
+        found = self.late = list[Any]()
         answer.then(found.append)
         self.loop.settle()
         return found[0] if found else None
