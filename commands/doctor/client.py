@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -27,6 +27,7 @@ from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.topics.metadata import BrokerAddress
 
 _SPOKEN = {KAFKA: "Kafka's protocol", NATIVE: "the native protocol alone: Kafka's clients cannot use it"}
+_NAMES_MAX = 5
 _NEEDED = (ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.LIST_OFFSETS, ApiKey.METADATA)
 
 
@@ -65,11 +66,22 @@ def _examine_bootstrap(report: Report, address: Address, settings: ConnectionSet
             report.steps.append(f"{address}: cluster {view.cluster_id}, {len(view.brokers)} broker(s)")
             if not view.brokers:
                 report.add_problem(f"{address} names no broker in its metadata: a client has nowhere to go.")
+            _report_leaders(report, conversation.partitions_without_leader())
             report.step = Step.AUTHORIZATION
             report_access(report, conversation.access(hello, resources.topics), settings.security)
             report_group_access(report, conversation.group_access(hello, resources.groups), settings.security)
         for broker in view.brokers:
             _examine_broker(report, broker, peer, settings)
+
+
+def _report_leaders(report: Report, missing: Sequence[str]) -> None:
+    if missing:
+        names = ", ".join(missing[:_NAMES_MAX]) + (", ..." if len(missing) > _NAMES_MAX else "")
+        report.add_problem(
+            f"{len(missing)} partition(s) have no leader, and cannot be used: {names}. With __consumer_offsets or"
+            " __transaction_state, some groups or transactional ids wait. The broker's log says why: a full disk, or a"
+            " log directory that has failed."
+        )
 
 
 def _begin(

@@ -137,6 +137,16 @@ class Conversation:
         found = self._ask_natively(ApiKey.METADATA, MetadataRequest([]))
         return ClusterView(found.cluster_id, tuple(found.brokers))
 
+    def partitions_without_leader(self) -> list[str]:
+        """Request Metadata of all topics that this client may see; return partitions without a leader."""
+        if self._dialect == KAFKA:
+            answer = self._ask(client_requests.leaders_request(self._next_id(), CLIENT_ID))
+            return client_requests.leaders_answer(self._correlation_id, answer)
+        found = self._ask_natively(ApiKey.METADATA, MetadataRequest(None))
+        return [
+            f"{topic.name}-{each.partition}" for topic in found.topics for each in topic.partitions if each.leader < 0
+        ]
+
     def access(self, hello: Hello, topics: Sequence[str]) -> AccessView | None:
         """Request the authorized operations on the cluster and on topics; None if the broker is too old for that."""
         low, high = hello.versions.get(ApiKey.METADATA, (1, 0))

@@ -7,9 +7,11 @@
 
     ApiVersions v0    request: nothing
                       response: int16 error | array of (int16 key | int16 lowest | int16 highest)
-    Metadata v4       request: array of topic names (empty: none) | boolean whether to create missing topics
+    Metadata v4       request: array of topic names (empty: none, null: all) | boolean whether to create missing topics
                       response: int32 throttle ms | array of brokers (int32 node id | string host | int32 port |
-                      string rack) | string cluster id | int32 controller | array of topics, which is not read
+                      string rack) | string cluster id | int32 controller | array of topics (int16 error | string name |
+                      boolean internal | array of (int16 error | int32 partition | int32 leader | array of int32
+                      replicas | array of int32 in-sync replicas))
     Metadata v8       request: as v4, then boolean cluster operations | boolean topic operations
                       response: as v4 with each topic (int16 error | string name | boolean internal | partitions |
                       int32 operations) | int32 cluster operations
@@ -51,6 +53,7 @@ OPERATIONS_VERSION: Final = 8
 
 _SASL_VERSION = 1
 _LENGTH = struct.Struct(">h")
+_ALL_TOPICS = b"\xff\xff\xff\xff\x00"  # a null array, and create nothing
 _NO_TOPICS = b"\x00\x00\x00\x00\x00"  # an empty array, and create nothing
 _OPERATIONS_WANTED = b"\x00\x01\x01"  # create no topics; operations on the cluster and on topics
 _PARTITION_FIELDS = 2 + 3 * 4  # error, partition, leader, leader epoch
@@ -100,6 +103,37 @@ def metadata_request(correlation_id: int, client_id: str) -> bytes:
 def metadata_answer(correlation_id: int, answer: bytes) -> ClusterView:
     """Read a response without its size field; return the cluster. Raises DecodeError."""
     return _cluster(answer_body(correlation_id, answer))
+
+
+def leaders_request(correlation_id: int, client_id: str) -> bytes:
+    """Return a Metadata request for all topics as a whole frame."""
+    return request_frame(ApiKey.METADATA, _METADATA_VERSION, correlation_id, client_id, _ALL_TOPICS)
+
+
+def leaders_answer(correlation_id: int, answer: bytes) -> list[str]:
+    """Read a response without its size field; return the names of partitions without a leader. Raises DecodeError."""
+    reader = answer_body(correlation_id, answer)
+    _cluster(reader)
+    reader.int32()
+    found: list[str] = []
+
+    def topic() -> None:
+        reader.int16()
+        name = _string(reader) or ""
+        reader.raw(1)
+
+        def partition() -> None:
+            reader.int16()
+            number, leader = reader.int32(), reader.int32()
+            _array(reader, reader.int32)
+            _array(reader, reader.int32)
+            if leader < 0:
+                found.append(f"{name}-{number}")
+
+        _array(reader, partition)
+
+    _array(reader, topic)
+    return found
 
 
 def access_request(correlation_id: int, client_id: str, topics: Sequence[str]) -> bytes:

@@ -6,11 +6,14 @@ import os
 import shutil
 from pathlib import Path
 
+from click.testing import CliRunner
+
+from barnabas.commands.main import main
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.topics.topics import CreateTopicsRequest, NewTopic
 from tests.broker.conftest import Batch
-from tests.support.daemon import start_daemon, with_fault
+from tests.support.daemon import Daemon, start_daemon, with_fault
 from tests.support.groups.committed import commit, create_topic, fetch
 from tests.support.kafka.kafka_wire import KafkaWire
 from tests.support.kafka.wire_producer import WireProducer, coordinator_error
@@ -25,6 +28,10 @@ import barnabas.broker.metadata_changes as changes
 log.REFUSAL_SECONDS = changes.RETRY_SECONDS = 0.1
 """
 SETTINGS = ("offsets.topic.num.partitions=2", "transaction.state.log.num.partitions=2")
+
+
+def doctor(daemon: Daemon) -> str:
+    return CliRunner().invoke(main, ["doctor", "client", f"{daemon.host}:{daemon.port}"]).output
 
 
 def test_partitions_without_a_log_are_served_once_there_is_room_and_said_to_be_missing_before(
@@ -51,9 +58,12 @@ def test_partitions_without_a_log_are_served_once_there_is_room_and_said_to_be_m
             assert metric(daemon, WITHOUT_LOG) == 7
             assert healthz(daemon) == "serving, but 7 partitions have no log\n"
 
+            assert "7 partition(s) have no leader, and cannot be used: __consumer_offsets-0, " in doctor(daemon)
+
             shutil.rmtree(disk / "filler")
             wait_for_metric(daemon, WITHOUT_LOG, 0)
             assert healthz(daemon) == "serving\n"
+            assert "no problem" in doctor(daemon)
             assert [client.produce("late", batch(b"x"), number).error for number in range(3)] == [ErrorCode.NONE] * 3
             for group in ("a", "b"):
                 assert coordinator_error(wire, group, is_group=True) == ErrorCode.NONE

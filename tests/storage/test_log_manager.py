@@ -7,6 +7,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -690,6 +691,34 @@ def test_a_full_disk_refuses_a_new_partition_and_keeps_the_directory(
         _make(manager)
     monkeypatch.setattr(Path, "mkdir", real)
     _make(manager, 0, 1)
+    assert manager.failures.offline == {}
+
+
+@pytest.mark.parametrize("left", [0, 1, 2, 3, 4])
+def test_a_log_that_a_full_disk_interrupts_leaves_no_directory_to_a_later_topic_of_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: int
+) -> None:
+    """`left`: files for which the disk has room, beside the directory."""
+    node = _Node(tmp_path)
+    manager = node.start()
+    real, room = os.open, left
+
+    def limited(path: str, flags: int, mode: int = 0o777, **named: int) -> int:
+        nonlocal room
+        if flags & os.O_CREAT and "orders-0" in str(path):
+            room -= 1
+            if room < 0:
+                raise OSError(errno.ENOSPC, "No space left on device")
+        return real(path, flags, mode, **named)
+
+    monkeypatch.setattr(os, "open", limited)
+    with suppress(BrokerError):  # with enough room
+        manager.get_or_create(_tp(), bytes(15) + b"1")
+        manager.delete([_tp()])
+    assert room < 0 or left == 4
+    monkeypatch.undo()
+    assert not (node.paths[0] / "orders-0").exists()
+    assert manager.get_or_create(_tp(), bytes(15) + b"2").topic_id == bytes(15) + b"2"
     assert manager.failures.offline == {}
 
 

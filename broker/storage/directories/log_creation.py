@@ -66,8 +66,7 @@ class LogCreator:
             if self._services.failures.is_offline(candidate):
                 continue
             try:
-                create_partition_directory(directory, topic_id)
-                log = open_log(LoadRequest(directory, topic_partition, config, True, 0, 0), self._services)
+                log = self._open_new(LoadRequest(directory, topic_partition, config, True, 0, 0), topic_id)
             except (OSError, StorageError) as error:
                 self._refuse_shortage(directory, error)
                 self._services.failures.report(candidate, f"cannot create {directory}", error)
@@ -86,13 +85,29 @@ class LogCreator:
         directory = log_dir / future_directory_name(topic_partition)
         start = current.segments[0].base_offset
         try:
-            create_partition_directory(directory, current.topic_id)
             request = LoadRequest(directory, topic_partition, current.config, True, start, start)
-            return FutureLog(open_log(request, self._services))
+            return FutureLog(self._open_new(request, current.topic_id))
         except (OSError, StorageError) as error:
             self._refuse_shortage(directory, error)
             self._services.failures.report(log_dir, f"cannot create {directory}", error)
             raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"cannot create {directory}: {error}") from error
+
+    def _open_new(self, request: LoadRequest, topic_id: bytes) -> PartitionLog:
+        """Create a log. Raises OSError, StorageError.
+
+        A directory that was created for it does not stay: its topic may be deleted meanwhile, and a later topic of the
+        same name would get the old one's id. The files are also what a full disk lacks.
+        """
+        is_new = not request.directory.exists()
+        try:
+            create_partition_directory(request.directory, topic_id)
+            return open_log(request, self._services)
+        except (OSError, StorageError):
+            if is_new:
+                import shutil  # here: a start that needs it is rare
+
+                shutil.rmtree(request.directory, ignore_errors=True)
+            raise
 
     def _refuse_shortage(self, directory: Path, error: Exception) -> None:
         """Raise BrokerError for a full disk or a lack of descriptors: these do not take the directory offline."""
