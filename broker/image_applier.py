@@ -111,6 +111,7 @@ class ImageApplier:
         self._update_served(before, after)
         for follower in self._followers:
             follower(after)
+        report_failed(failed)
         return {topic_partition.topic: error for topic_partition, error in failed.items()}
 
     def _update_served(self, before: MetadataImage, after: MetadataImage) -> None:
@@ -133,9 +134,16 @@ class ImageApplier:
                     for partition in self._partitions.of_topic(name):
                         partition.set_mirror(mirror)
 
-    async def create_one(self, image: MetadataImage, topic_partition: TopicPartition, blocking: Blocking) -> None:
-        """Create one log of a topic that was left for later, and register its partition, without a log on failure."""
-        self._serve_new(image, topic_partition, await blocking(self._create_logs, image, [topic_partition]))
+    async def create_one(
+        self, image: MetadataImage, topic_partition: TopicPartition, blocking: Blocking
+    ) -> Mapping[TopicPartition, BrokerError]:
+        """Create one log of a topic that was left for later, and register its partition, without a log on failure.
+
+        The caller reports the failure.
+        """
+        failed: dict[TopicPartition, BrokerError] = await blocking(self._create_logs, image, [topic_partition])
+        self._serve_new(image, topic_partition, failed)
+        return failed
 
     @property
     def lacks_logs(self) -> bool:
@@ -184,17 +192,6 @@ class ImageApplier:
                 self._create_log(image, topic_partition, is_new=True)
             except BrokerError as error:
                 failed[topic_partition] = error
-        for topic in {each.topic: None for each in failed}:
-            numbers = [each.partition for each in failed if each.topic == topic]
-            logger.error(
-                "logs of %s cannot be created, their partitions are not served until they can be, which is tried again"
-                " every %g s: count=%d partitions=%s: %s",
-                topic,
-                RETRY_SECONDS,
-                len(numbers),
-                ",".join(map(str, numbers)),
-                failed[TopicPartition(topic, numbers[0])].message,
-            )
         return failed
 
     def _create_missing(self, image: MetadataImage, missing: Sequence[TopicPartition]) -> list[TopicPartition]:
@@ -285,6 +282,21 @@ class ImageApplier:
             topic_partition, Partition(partition_log, state.leader_epoch, topic_id, probe, self._loop, mirror)
         )
         return True
+
+
+def report_failed(failed: Mapping[TopicPartition, BrokerError]) -> None:
+    """Log which logs could not be created, in a line for each topic."""
+    for topic in {each.topic: None for each in failed}:
+        numbers = [each.partition for each in failed if each.topic == topic]
+        logger.error(
+            "logs of %s cannot be created, their partitions are not served until they can be, which is tried again"
+            " every %g s: count=%d partitions=%s: %s",
+            topic,
+            RETRY_SECONDS,
+            len(numbers),
+            ",".join(map(str, numbers)),
+            failed[TopicPartition(topic, numbers[0])].message,
+        )
 
 
 def _partitions_of(image: MetadataImage) -> Iterator[TopicPartition]:

@@ -25,7 +25,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from barnabas.broker.image_applier import RETRY_SECONDS
+from barnabas.broker.image_applier import RETRY_SECONDS, report_failed
 from barnabas.broker.metadata.placement import Placement
 from barnabas.broker.metadata.producer_ids import plan_producer_id_block
 from barnabas.broker.metadata.topic_quota import TakeQuota, take_freely
@@ -125,15 +125,18 @@ class MetadataChanges:
         (result,) = await self._change(plan, commit=True, later=topic.name)
         created = self._store.image.topics.get(topic.name)
         if result.error is ErrorCode.NONE and created is not None:
+            failed: dict[TopicPartition, BrokerError] = {}
 
             async def make(number: int) -> None:
                 async with self._one_at_a_time:
                     image = self._store.image
                     now = image.topics.get(topic.name)
                     if now is not None and now.topic_id == created.topic_id:  # else it was deleted meanwhile
-                        await self._applier.create_one(image, TopicPartition(topic.name, number), self._blocking)
+                        place = TopicPartition(topic.name, number)
+                        failed.update(await self._applier.create_one(image, place, self._blocking))
 
             await steps.run(created.partitions, make)
+            report_failed(failed)
         return result
 
     async def delete_topics(self, request: DeleteTopicsRequest, take_quota: TakeQuota = take_freely) -> TopicsResponse:

@@ -61,6 +61,8 @@ class MetadataWriter:
         self.image = image
         self.leader_epoch = leader_epoch
         self.failure: str | None = None
+        self._is_refusing = False
+        """Whether the last append has failed, and has a line in the log."""
         self._log = log
         self._clock = clock
         self._last_timestamp_ms = last_timestamp_ms
@@ -152,13 +154,16 @@ class MetadataWriter:
         except (OSError, StorageError, BrokerError) as error:
             if self._log.end_offset != base_offset:
                 self._fail(f"a failed append left a part of itself in the metadata log: {error}")
-            logger.warning("metadata is unchanged, the append failed: %s", error)
+            level = logging.DEBUG if self._is_refusing else logging.WARNING
+            logger.log(level, "metadata is unchanged, appends fail until there is room: %s", error)
+            self._is_refusing = True
             raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"the metadata log cannot be written: {error}") from error
         try:
             self._log.sync()
         except (OSError, StorageError, BrokerError) as error:
             self._fail(f"the metadata log could not be synced: {error}")
             raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.failure}") from error
+        self._is_refusing = False
 
     def _fail(self, failure: str) -> None:
         self.failure = failure

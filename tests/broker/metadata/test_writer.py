@@ -92,6 +92,19 @@ def test_a_full_disk_leaves_the_image_and_a_later_change_succeeds(log: FakeLog, 
     assert writer.commit([RECORD]).end_offset == 1
 
 
+def test_a_full_disk_is_one_line_of_the_log_however_often_a_change_is_tried(
+    log: FakeLog, writer: MetadataWriter, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(2):
+        log.append_error = OSError(errno.ENOSPC, "No space left on device")
+        for _ in range(3):
+            with pytest.raises(BrokerError):
+                writer.commit([RECORD])
+        log.append_error = None
+        writer.commit([RECORD])
+    assert [each.levelname for each in caplog.records] == ["WARNING"] * 2
+
+
 def test_after_a_failed_sync_nothing_is_ever_written_again(log: FakeLog, writer: MetadataWriter) -> None:
     log.sync_error = OSError(errno.EIO, "Input/output error")
     before = writer.image
