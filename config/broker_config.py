@@ -126,6 +126,8 @@ class BrokerConfig(PropertyValues):
             layer: dict[str, Setting] = {}
             for name, text in texts.items():
                 try:
+                    if not stored and names.served_property(name) is None:
+                        _ensure_settable_in_kafka(name, text, origin, is_default_layer)
                     setting = _dynamic_setting(name, Setting(text, origin), is_default_layer, self._providers)
                 except ConfigError as error:
                     if not stored:
@@ -257,6 +259,15 @@ class BrokerConfig(PropertyValues):
         value = self.topic_default(TOPIC_PROPERTIES[topic_name]).value
         assert isinstance(value, int)
         return value
+
+
+def _ensure_settable_in_kafka(name: str, text: str, origin: str, is_default_layer: bool) -> None:
+    """Raise ConfigError for a property without effect here that Kafka would refuse to set."""
+    from barnabas.config.unserved_configs import problem_of_broker
+
+    problem = problem_of_broker(name, text, is_default_layer=is_default_layer)
+    if problem is not None:
+        raise ConfigError(f"{name} in {origin}: {problem}")
 
 
 def _fault(known: Property, text: str) -> str:

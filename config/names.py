@@ -51,6 +51,16 @@ def is_unserved_topic(name: str) -> bool:
     return name in unserved.UNSERVED_TOPIC_PROPERTIES
 
 
+def removed_topic_property(name: str, origin: str) -> ConfigError | None:
+    """Return the error for a topic property that Kafka 4.3 does not have any more and refuses; None for another."""
+    from barnabas.config.tables import unserved
+
+    versions = unserved.UNSERVED_TOPIC_PROPERTIES[name]
+    if versions.endswith("4.3"):
+        return None
+    return ConfigError(f"{name} in {origin}: Apache Kafka had it in {versions} and has removed it")
+
+
 def property_of_variable(variable: str) -> str | None:
     """Return the property of an environment variable, served or not; None for another variable."""
     served = _served_by_variable().get(variable)

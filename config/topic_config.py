@@ -82,6 +82,8 @@ def _ensure_legal(name: str, text: str) -> None:
     if known is None:
         if not names.is_unserved_topic(name):
             raise names.unknown_topic_property(name, ORIGIN)
+        if (removed := names.removed_topic_property(name, ORIGIN)) is not None:
+            raise removed
         if name == "remote.storage.enable" and trim(text).lower() == "true":
             raise ConfigError(f"{name}={text} in {ORIGIN}: Barnabas has no tiered storage")
         from barnabas.config.unserved_configs import problem_of_topic

@@ -4,7 +4,7 @@ A tool that compares configs with a Kafka cluster expects every name, with its t
 names in the property tables come from there; all others that Kafka 4.3 describes are in two data files, made from
 Kafka's ConfigDef (Apache License 2.0) and read at the first description:
 
-    tables/kafka_broker.json    name -> [type, default, update mode, documentation]
+    tables/kafka_broker.json    name -> [type, default, update mode, documentation, [least, most] if it has bounds]
     tables/kafka_topic.json     name -> [type, default, the broker's property or null, documentation]
 
 Internal properties, which Kafka does not describe, are left out. A broker's property that is set and in neither table
@@ -25,10 +25,18 @@ from barnabas.config.property_values import DEFAULT_ORIGIN, PropertyValues
 from barnabas.config.synonyms import Synonym as Layer
 from barnabas.config.tables.broker_properties import BROKER_PROPERTIES
 from barnabas.config.tables.topic_properties import TOPIC_PROPERTIES
+from barnabas.config.validators import AtLeast, Between, ListOf, ThrottledReplicas, Validator
 from barnabas.config.value import ConfigSource, ConfigValue, PropertyValue, trim
 
 NO_EFFECT: Final = "Has no effect in Barnabas. In Apache Kafka: "
 """What the documentation of each property begins with."""
+
+_TOPIC_RULES: Final[Mapping[str, Validator]] = {
+    "follower.replication.throttled.replicas": ThrottledReplicas(),
+    "leader.replication.throttled.replicas": ThrottledReplicas(),
+    "local.retention.bytes": AtLeast(-2),
+    "local.retention.ms": AtLeast(-2),
+}
 
 _TABLES: Final = Path(__file__).parent / "tables"
 
@@ -50,9 +58,14 @@ def unserved_broker_properties() -> Mapping[str, Property]:
     """Return what Kafka 4.3 describes of a broker and Barnabas has no use for."""
     return {
         name: Property(
-            name, PropertyType(kind), _parsed(kind, default), NO_EFFECT + doc, update_mode=UpdateMode(update_mode)
+            name,
+            PropertyType(kind),
+            _parsed(kind, default),
+            NO_EFFECT + doc,
+            _rule(kind, bounds),
+            UpdateMode(update_mode),
         )
-        for name, (kind, default, update_mode, doc) in _read("kafka_broker.json")
+        for name, (kind, default, update_mode, doc, *bounds) in _read("kafka_broker.json")
         if name not in BROKER_PROPERTIES
     }
 
@@ -66,6 +79,7 @@ def unserved_topic_properties() -> Mapping[str, Property]:
             PropertyType(kind),
             _parsed(kind, default),
             NO_EFFECT + doc,
+            _TOPIC_RULES.get(name),
             synonyms=() if broker_name is None else (Synonym(broker_name),),
         )
         for name, (kind, default, broker_name, doc) in _read("kafka_topic.json")
@@ -104,6 +118,28 @@ def problem_of_topic(name: str, text: str) -> str | None:
     except BadValueError as error:
         return str(error)
     return None
+
+
+def problem_of_broker(name: str, text: str, *, is_default_layer: bool) -> str | None:
+    """Return why Kafka would not set a broker's property without effect here while it runs; None if it would."""
+    known = unserved_broker_properties().get(name)
+    if known is None:
+        return None
+    if not known.is_dynamic:
+        return "read-only, it is read when the broker starts"
+    if known.update_mode is UpdateMode.PER_BROKER and is_default_layer:
+        return "it can be set for one broker only"
+    try:
+        known.parse(text)
+    except BadValueError as error:
+        return str(error)
+    return None
+
+
+def _rule(kind: str, bounds: list[list[int]]) -> Validator | None:
+    if not bounds:
+        return ListOf() if kind == PropertyType.LIST.value else None
+    return AtLeast(*bounds[0]) if len(bounds[0]) == 1 else Between(*bounds[0])
 
 
 def _of_broker(config: PropertyValues, name: str, known: Property | None) -> UnservedConfig:

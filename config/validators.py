@@ -8,7 +8,7 @@ Named tuples, because a dataclass costs half a millisecond at import, and a star
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from barnabas.config.value import PropertyValue
+from barnabas.config.value import PropertyValue, trim
 
 
 class Validator(Protocol):
@@ -123,6 +123,25 @@ class ListOf(NamedTuple):
                 return "has an empty entry"
             if self.choices and entry not in self.choices:
                 return f"{entry} is none of {', '.join(self.choices)}"
+        return None
+
+
+class ThrottledReplicas(NamedTuple):
+    """A list of `partition:broker`, or one `*`, with empty entries or not: Kafka's ThrottledReplicaListValidator."""
+
+    @property
+    def rule(self) -> str:
+        """The rule in words."""
+        return "partition:broker of each replica, or * for all"
+
+    def problem(self, value: PropertyValue) -> str | None:
+        """Return the fault, or None."""
+        assert isinstance(value, tuple)
+        for entry in value:
+            partition, colon, broker = trim(entry).partition(":")
+            is_replica = colon and all(part.isascii() and part.isdigit() for part in (partition, broker))
+            if trim(entry) and not is_replica:
+                return None if "".join(map(trim, value)) == "*" else f"has {entry}, and must be {self.rule}"
         return None
 
 

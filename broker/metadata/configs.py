@@ -243,18 +243,39 @@ def _apply(
 
 
 def _changed_list(current: str | None, operation: AlterConfigOp, value: str, table: Mapping[str, Property]) -> str:
-    """Return the list with new entries added, or entries removed. An unset list starts from its default."""
-    known = table.get(operation.name)
-    if known is None or known.type is not PropertyType.LIST:
+    """Return the list with new entries added, or entries removed. An unset list starts from its default.
+
+    As in Kafka, entries are compared as they are written: " a" is not a, and the list is stored with both.
+    """
+    known = table.get(operation.name) or _unserved(table).get(operation.name)
+    # Kafka has no schema of subscriptions where it looks the type up.
+    if known is None or table is CLIENT_METRICS_CONFIGS or known.type is not PropertyType.LIST:
         what = "APPEND" if operation.operation == OP_APPEND else "SUBTRACT"
         message = f"Can't {what} to key {operation.name} because its type is not LIST."
         raise BrokerError(ErrorCode.INVALID_CONFIG, message)
     text = (known.show(known.default) or "") if current is None else current
     entries = [entry for entry in text.split(",") if entry]
-    for entry in value.split(","):
+    for entry in _split(value):
         if operation.operation == OP_SUBTRACT:
             if entry in entries:
                 entries.remove(entry)
         elif entry not in entries:
             entries.append(entry)
     return ",".join(entries)
+
+
+def _unserved(table: Mapping[str, Property]) -> Mapping[str, Property]:
+    """Return the properties of the same scope without effect here."""
+    from barnabas.config.unserved_configs import unserved_broker_properties, unserved_topic_properties
+
+    if table is BROKER_PROPERTIES:
+        return unserved_broker_properties()
+    return unserved_topic_properties() if table is TOPIC_PROPERTIES else {}
+
+
+def _split(value: str) -> list[str]:
+    """Split at commas as Java's String.split does: empty entries at the end do not count, unless there is nothing."""
+    entries = value.split(",")
+    while len(entries) > 1 and not entries[-1]:
+        entries.pop()
+    return entries if value.strip(",") or not value else []

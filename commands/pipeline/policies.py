@@ -11,7 +11,7 @@ from barnabas.commands.exit_codes import ExitCode
 from barnabas.commands.failures import CommandFailure
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.errors import ConfigError
-from barnabas.config.topic_config import validate_topic_configs
+from barnabas.config.topic_config import complaints, validate_topic_configs
 from barnabas.pipeline.jobs.whatif import TopicPolicy
 
 
@@ -34,7 +34,8 @@ def policies_of(
         own = dict(replayed.image.topic_configs(topic)) if replayed.exists else {}
         wanted = {**own, **changes}
         try:
-            validate_topic_configs(wanted, broker_config)
+            legal = {name: text for name, text in wanted.items() if name in changes or not complaints({name: text})}
+            validate_topic_configs(legal, broker_config)
         except ConfigError as error:
             raise CommandFailure(f"topic {topic} cannot have these settings: {error}", ExitCode.USAGE) from error
         policies.append(TopicPolicy.of(topic, broker_config.log_config.with_overrides(wanted)))

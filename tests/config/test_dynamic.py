@@ -102,6 +102,22 @@ def test_a_dynamic_value_in_the_finest_unit_wins_over_a_static_coarser_one_witho
             "log.segment.bytes=12x in the dynamic config of all brokers: not an int",
         ),
         (
+            {"num.io.threads": "0"},
+            {},
+            "num.io.threads in the dynamic config of all brokers: must be at least 1",
+        ),
+        (
+            {"sasl.kerberos.service.name": "kafka"},
+            {},
+            "sasl.kerberos.service.name in the dynamic config of all brokers: it can be set for one broker only",
+        ),
+        (
+            {},
+            {"metadata.log.segment.bytes": "8388608"},
+            "metadata.log.segment.bytes in the dynamic config of this broker: read-only, it is read when the broker "
+            "starts",
+        ),
+        (
             {"log.retention.ms": "0"},
             {},
             "log.retention.ms=0 in the dynamic config of all brokers: the broker's retention cannot be 0 "

@@ -306,7 +306,7 @@ def test_legal_topic_configs_of_kafka_are_accepted(overrides: dict[str, str]) ->
         ({"segment.bytes": "1048576", "max.message.bytes": "1048588"}, "a batch larger than a segment is refused"),
         ({"cleanup.policy": "compact,compact"}, "names compact more than once, which counts once"),
         ({"min.insync.replicas": "2"}, "acks=all is answered NOT_ENOUGH_REPLICAS (19)"),
-        ({"message.downconversion.enable": "true"}, "does not serve, without effect: message.downconversion.enable"),
+        ({"unclean.leader.election.enable": "true"}, "does not serve, without effect: unclean.leader.election.enable"),
     ],
 )
 def test_a_legal_setting_with_a_consequence_is_warned_about(overrides: dict[str, str], words: str) -> None:

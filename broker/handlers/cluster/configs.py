@@ -187,6 +187,8 @@ class DescribeConfigsHandler:
         if resource.name == "":
             entries += [each for each in unserved if each.name in default]
             for entry in entries:
+                if entry.value is not None and not entry.sensitive:
+                    entry.value = default[entry.name]  # as it was set, other than that of one broker
                 entry.synonyms = [each for each in entry.synonyms if each.source == entry.source]
             stored = self._store.image.mirrors.texts.items()
             definitions = {name: text for name, text in stored if name.startswith(DEFINITION_PREFIX)}

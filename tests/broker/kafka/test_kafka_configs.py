@@ -219,13 +219,37 @@ def create_once(wire: WireClient, name: str) -> None:
 
 
 def test_an_unserved_property_of_kafka_is_kept_and_shown(kafka: KafkaWire, wire: WireClient) -> None:
-    wire.create_topic("moved-over", leader_replication_throttled_replicas="*", message_downconversion_enable="true")
+    wire.create_topic("moved-over", leader_replication_throttled_replicas="*")
     configs = describe(kafka, topic("moved-over"))
     config = configs["leader.replication.throttled.replicas"]
     assert (config.value, config.config_source, config.config_type) == ("*", DYNAMIC_TOPIC, LIST)
     assert config.documentation.startswith("Has no effect in Barnabas. In Apache Kafka: A list of replicas")
-    older = configs["message.downconversion.enable"]
-    assert (older.value, older.config_source, older.config_type) == ("true", DYNAMIC_TOPIC, 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("leader.replication.throttled.replicas", "x"),
+        ("local.retention.ms", "-3"),
+        ("message.downconversion.enable", "true"),
+        ("message.format.version", "3.0"),
+    ],
+)
+def test_what_kafka_refuses_of_a_topic_is_refused_although_it_has_no_effect(
+    kafka: KafkaWire, wire: WireClient, name: str, value: str
+) -> None:
+    wire.create_topic(f"refuses-{name}")
+    assert alter(kafka, topic(f"refuses-{name}"), OP_SET, name, value)[0] == ErrorCode.INVALID_CONFIG
+
+
+def test_the_default_of_all_brokers_is_described_as_it_was_set_and_a_brokers_as_it_is(kafka: KafkaWire) -> None:
+    name, text = "log.cleaner.min.cleanable.ratio", " 0x1p-1"
+    assert alter(kafka, ALL_BROKERS, OP_SET, name, text)[0] == ErrorCode.NONE
+    try:
+        assert describe(kafka, ALL_BROKERS)[name].value == text
+        assert describe(kafka, THIS_BROKER)[name].value == "0.5"
+    finally:
+        alter(kafka, ALL_BROKERS, OP_DELETE, name)
 
 
 def test_an_unserved_property_of_a_topic_has_its_default_from_the_broker(kafka: KafkaWire, wire: WireClient) -> None:
@@ -355,8 +379,9 @@ def test_operations_that_loggers_do_not_have_are_refused_with_kafkas_codes(kafka
 
 def test_a_subscription_of_client_metrics_is_set_described_listed_and_removed(kafka: KafkaWire) -> None:
     subscription = Scope(CLIENT_METRICS_RESOURCE, "producers")
-    assert alter(kafka, subscription, OP_SET, "metrics", "org.apache.kafka.producer")[0] == ErrorCode.NONE
-    assert alter(kafka, subscription, OP_APPEND, "metrics", "org.apache.kafka.consumer")[0] == ErrorCode.NONE
+    both = "org.apache.kafka.producer, org.apache.kafka.consumer,org.apache.kafka.producer"
+    assert alter(kafka, subscription, OP_SET, "metrics", both)[0] == ErrorCode.NONE
+    assert alter(kafka, subscription, OP_APPEND, "metrics", "a")[0] == ErrorCode.INVALID_CONFIG  # as in Kafka
 
     configs = describe(kafka, subscription)
     assert (configs["metrics"].value, configs["metrics"].config_source) == (

@@ -141,6 +141,10 @@ def test_a_config_that_kafka_4_refuses_is_legal_with_a_warning(
         ("compact,delete", OP_SUBTRACT, "delete", "compact"),
         ("compact", OP_SUBTRACT, "delete,compact", ""),
         (None, OP_SUBTRACT, "delete", ""),
+        (None, OP_APPEND, "compact, delete", "delete,compact, delete"),
+        ("delete", OP_APPEND, "compact,", "delete,compact"),
+        ("delete", OP_APPEND, ",", "delete"),
+        ("compact,compact", OP_SUBTRACT, "compact", "compact"),
     ],
 )
 def test_a_list_grows_and_shrinks_by_its_entries(

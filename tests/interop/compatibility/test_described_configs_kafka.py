@@ -14,9 +14,10 @@ import pytest
 
 from barnabas.config.document import DIFFERENCES
 from barnabas.config.unserved_configs import NO_EFFECT, unserved_broker_properties, unserved_topic_properties
-from barnabas.protocol.messages.cluster.configs import OP_SET
+from barnabas.protocol.messages.cluster.configs import OP_APPEND, OP_DELETE, OP_SET, OP_SUBTRACT
 from tests.config.test_kafka_tables import OURS_ALONE
 from tests.support.daemon import start_daemon
+from tests.support.eventually import eventually
 from tests.support.kafka.apache_kafka import Kafka
 from tests.support.kafka.kafka_wire import KafkaWire, schema
 
@@ -105,6 +106,15 @@ def _set(kafka: KafkaWire, kind: int, name: str, values: Mapping[str, str]) -> N
     assert result.error_code == 0, result.error_message
 
 
+def _alter(kafka: KafkaWire, kind: int, name: str, config: str, operation: int, value: str | None) -> int:
+    """Change one config; return the error."""
+    kinds = schema("incremental_alter_configs", 1, "request")
+    change = kinds.AlterableConfig(name=config, config_operation=operation, value=value)
+    resource = kinds.AlterConfigsResource(resource_type=kind, resource_name=name, configs=(change,))
+    (result,) = kafka.call("incremental_alter_configs", 1, resources=(resource,), validate_only=False).responses
+    return int(result.error_code)
+
+
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     directory = tmp_path_factory.mktemp("configs")
@@ -115,7 +125,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     configs = tuple(kio.CreatableTopicConfig(name=name, value=value) for name, value in SET_BY_TOPIC.items())
     new = [
         kio.CreatableTopic(name=name, num_partitions=1, replication_factor=1, assignments=(), configs=own)
-        for name, own in (("described", ()), ("with-configs", configs))
+        for name, own in (("described", ()), ("with-configs", configs), ("appended", ()))
     ]
     with (
         kafka.running() as theirs,
@@ -210,6 +220,74 @@ def test_a_value_is_described_as_kafka_writes_it_and_not_as_it_was_set(
     theirs, ours = pair.described(kind, name)
 
     assert seen(ours) == seen(theirs)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "config", "operations"),
+    [
+        (TOPIC, "appended", "cleanup.policy", [(OP_SET, text)])
+        for text in (
+            "compact,compact",
+            "compact, delete,compact",
+            "",
+            ",",
+            "compact,",
+            "COMPACT",
+            "\u00a0",
+            "delete\x1f",
+        )
+    ]
+    + [
+        (TOPIC, "appended", "cleanup.policy", [(OP_SET, "delete"), (OP_APPEND, text)])
+        for text in ("compact, delete", " delete", "delete,compact,delete", "compact,", ",", "", "archive", ",compact")
+    ]
+    + [
+        (TOPIC, "appended", "cleanup.policy", [(OP_SET, text), (OP_SUBTRACT, "compact")])
+        for text in ("compact,compact", "compact, delete", "delete, compact", "compact")
+    ]
+    + [
+        (TOPIC, "appended", config, [(OP_SET, text)])
+        for config, texts in {
+            "leader.replication.throttled.replicas": ("x", "0:1,", "*", "*, ", "0:1, 1:1", "0:1,*"),
+            "local.retention.ms": ("-2", "-3", "soon"),
+            "message.format.version": ("3.0",),
+            "message.downconversion.enable": ("true",),
+            "min.cleanable.dirty.ratio": ("NaN", "0.5f", "0x1p-1", "1.5", "inf", "4.9E-324"),
+            "segment.index.bytes": ("4", "3", "\u0663\u0663"),
+            "internal.segment.bytes": ("100", "-1"),
+            "retention.ms": ("\u0663", "+5", "\x1f5", "-2"),
+            "preallocate": ("fal\u017fe", "yes"),
+        }.items()
+        for text in texts
+    ]
+    + [
+        (TOPIC, "appended", "leader.replication.throttled.replicas", [(OP_APPEND, "0:1"), (OP_APPEND, "1:1,0:1")]),
+        (CLIENT_METRICS, "appended", "metrics", [(OP_SET, "a,a"), (OP_APPEND, "b, a"), (OP_SUBTRACT, "a")]),
+        (CLIENT_METRICS, "appended", "match", [(OP_SET, "client_id=a,client_id=a")]),
+        (GROUP, "appended", "share.isolation.level", [(OP_APPEND, "read_committed")]),
+        (BROKER, "", "log.cleanup.policy", [(OP_SET, "compact,compact"), (OP_APPEND, "delete, compact")]),
+        (BROKER, "", "num.io.threads", [(OP_SET, "0"), (OP_SET, "+8")]),
+        (BROKER, "", "num.partitions", [(OP_SET, "2")]),
+        (BROKER, "", "metadata.log.segment.bytes", [(OP_SET, "8388608")]),
+        (BROKER, "", "sasl.kerberos.service.name", [(OP_SET, "kafka")]),
+        (BROKER, "1", "log.cleanup.policy", [(OP_SET, "compact,compact")]),
+    ],
+)
+def test_a_change_of_a_config_has_kafkas_answer_and_is_described_as_kafkas(
+    pair: Pair, kind: int, name: str, config: str, operations: list[tuple[int, str]]
+) -> None:
+    def described(kafka: KafkaWire) -> tuple[Any, ...]:
+        found = _described(kafka, kind, name).get(config)
+        return () if found is None else (found.value, found.config_source)
+
+    answers = [[_alter(kafka, kind, name, config, *each) for each in operations] for kafka in (pair.ours, pair.theirs)]
+    assert answers[0] == answers[1]
+    if 0 in answers[0]:
+        expected = described(pair.ours)
+        # Kafka's broker applies a change after its controller has answered.
+        eventually(lambda: described(pair.theirs) == expected or None, what=str(expected), timeout_s=20)
+    for kafka in (pair.ours, pair.theirs):
+        _alter(kafka, kind, name, config, OP_DELETE, None)
 
 
 @pytest.mark.parametrize(("kind", "name"), [(BROKER, "1"), (TOPIC, "described")])
