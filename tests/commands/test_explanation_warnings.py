@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
+from barnabas.config.log_config import KEPT
 from barnabas.explanation.group_findings import explain_group
 from barnabas.explanation.space import forecast_sentence
 from barnabas.explanation.space_findings import FileSystem, FileSystemSpace
 from barnabas.explanation.warnings import (
     compaction_warnings,
+    config_warnings,
     group_warnings,
     mirror_warnings,
     shortened,
@@ -22,6 +24,7 @@ from barnabas.protocol.messages.topics.explain_topic import (
     ExplainedCompaction,
     ExplainedPartition,
     ExplainTopicResponse,
+    SettingValue,
 )
 
 NOW_MS = 1_700_000_000_000
@@ -67,6 +70,16 @@ def test_a_group_that_retention_overtakes_within_the_hour_is_a_warning(
     found = list(group_warnings(explain_group("g", ExplainGroupResponse(now_ms=NOW_MS, partitions=[lag]))))
     assert len(found) == (expected is not None)
     assert all(each.startswith(expected or "") for each in found)
+
+
+def test_a_stored_config_that_is_not_understood_is_a_warning() -> None:
+    settings = [
+        SettingValue("retention.ms", "5", "DYNAMIC_TOPIC_CONFIG", "x"),
+        SettingValue("segment.ms", "soon", "DYNAMIC_DEFAULT_BROKER_CONFIG", "x", "not a long"),
+    ]
+    assert list(config_warnings("t", ExplainTopicResponse(settings=settings))) == [
+        f"topic t: segment.ms=soon from the dynamic default of all brokers is not understood, not a long: {KEPT}"
+    ]
 
 
 @pytest.mark.parametrize(("error", "count"), [(None, 0), ("a record is torn", 1)])
