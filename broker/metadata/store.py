@@ -36,6 +36,7 @@ from barnabas.broker.metadata.log.writer import MetadataWriter
 from barnabas.broker.metadata.plan import Plan
 from barnabas.broker.metadata.view import ImageListener
 from barnabas.broker.storage.files.errors import StorageError
+from barnabas.broker.storage.files.partition_metadata_file import PARTITION_METADATA_FILE, write_partition_metadata
 from barnabas.config import complaints
 from barnabas.protocol.errors import BrokerError
 from barnabas.protocol.metadata.control import LeaderChange, Voter
@@ -201,10 +202,18 @@ def _open(config: BrokerConfig, log_manager: LogManager, clock: Clock, *, takes_
     if not (log_dir / bootstrap_checkpoint.FILE_NAME).exists():
         bootstrap_checkpoint.write_bootstrap_checkpoint(log_dir, opening.features, timestamp_ms=clock.wall_ms())
     write_identity(identity, report.outdated)
+    for directory, topic_id in report.torn_topic_ids.items():
+        write_partition_metadata(directory, topic_id)
+        logger.warning("%s was cut off: it is written again", directory / PARTITION_METADATA_FILE)
     log = open_metadata_log(log_manager, replayed, config.log_config)
     now_ms, size_before = clock.wall_ms(), log.size_bytes
     image = _append_opening(log, replayed, opening, identity, log_dir, now_ms)
-    warnings = [*opening.warnings, *security_warnings(report.security, enforced, ignored=ignored), *_complaints(image)]
+    warnings = [
+        *_first_uses(report),
+        *opening.warnings,
+        *security_warnings(report.security, enforced, ignored=ignored),
+        *_complaints(image),
+    ]
     for warning in warnings:
         logger.warning("%s", warning)
     _log_opened(identity, image, opening, replayed)
@@ -267,6 +276,16 @@ def _append_opening(
         log.append(bytes(data), epoch)
         log.sync()
     return builder.build()
+
+
+def _first_uses(report: DirectoryReport) -> list[str]:
+    """Return sentences about new log directories in which somebody has other files."""
+    return [
+        f"{each.path} becomes a log directory, and holds other files, {each.strangers[0]} among them: they are left "
+        "alone, and log.dirs may name an empty directory instead"
+        for each in report.directories
+        if each.strangers
+    ]
 
 
 def _complaints(image: MetadataImage) -> list[str]:

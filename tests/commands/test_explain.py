@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from barnabas.broker.metadata.directories.meta_properties import read_meta_properties, write_meta_properties
 from barnabas.commands.main import main
 from barnabas.config.log_config import KEPT
 from barnabas.protocol.metadata.records import ConfigRecord
+from barnabas.protocol.uuids import random_uuid
 from tests.support.daemon import start_daemon
 from tests.support.eventually import eventually
 from tests.support.storage.bench import keyed_batch, sized_batch
@@ -171,6 +173,9 @@ def test_a_move_that_a_stop_interrupted_keeps_what_is_due_until_a_broker_has_end
     copy.mkdir(parents=True)
     for name in ("00000000000000000000.log", "partition.metadata"):
         shutil.copy(data / "held-0" / name, copy)
+    node = read_meta_properties(data)
+    assert node is not None
+    write_meta_properties(other, node_id=1, cluster_id=node.cluster_id or "", directory_id=random_uuid())
     before = contents(tmp_path)
     both = ("--log-dir", data, "--log-dir", other)
     (partition,) = json.loads(run("topic", "held", *both, "--json").stdout)["partitions"]

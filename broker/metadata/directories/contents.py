@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
-from barnabas.broker.metadata.directories.meta_properties import MetaProperties, read_meta_properties
+from barnabas.broker.metadata.directories.meta_properties import FILE_NAME, MetaProperties, read_meta_properties
 from barnabas.broker.metadata.directories.report import (
     WRITERS,
     LogDirectoryReport,
@@ -19,6 +20,8 @@ from barnabas.broker.metadata.directories.report import (
 )
 from barnabas.broker.metadata.errors import MetadataError
 from barnabas.broker.metadata.image import MetadataImage
+from barnabas.broker.metadata.log import bootstrap_checkpoint
+from barnabas.broker.metadata.log.log_replay import METADATA_DIRECTORY
 from barnabas.broker.storage.files.clean_shutdown import CLEAN_SHUTDOWN_FILE
 from barnabas.broker.storage.files.errors import CorruptFileError
 from barnabas.broker.storage.files.file_names import parse_file_name
@@ -30,6 +33,7 @@ from barnabas.broker.storage.files.partition_directory import (
 )
 from barnabas.broker.storage.files.partition_metadata_file import (
     PARTITION_METADATA_FILE,
+    is_torn_partition_metadata,
     partition_metadata_content,
     read_partition_metadata,
 )
@@ -52,22 +56,35 @@ def list_log_directory(path: Path, *, is_log_dir: bool) -> tuple[LogDirectoryRep
             kinds[parsed.kind].append(entry)
         elif parsed.topic_partition.topic != CLUSTER_METADATA_TOPIC:
             partitions[parsed.topic_partition] = entry
+    properties, fault = _properties(path)
+    if properties is None and fault is None:
+        holds = [*partitions.values(), *chain(*kinds.values()), path / METADATA_DIRECTORY]
+        data = next((each for each in holds if each.is_dir()), None)
+        fault = None if data is None else f"{path} has no {FILE_NAME}, but holds {data.name}"
     report = LogDirectoryReport(
         path=path,
         is_log_dir=is_log_dir,
         exists=exists,
-        properties=_properties(path),
+        properties=properties,
         has_marker=(path / CLEAN_SHUTDOWN_FILE).exists(),
         partitions=partitions,
         deleting=tuple(kinds[DirectoryKind.DELETE]),
         strays=tuple(kinds[DirectoryKind.STRAY]),
         futures=tuple(kinds[DirectoryKind.FUTURE]),
+        fault=fault,
+        strangers=_strangers(path) if exists and properties is None and fault is None else (),
     )
     return report, problems if is_log_dir else []
 
 
-def misplaced_partitions(directories: Sequence[LogDirectoryReport], image: MetadataImage) -> Iterator[Problem]:
-    """Yield partitions found twice, or in a directory of another topic. Raises OSError."""
+def misplaced_partitions(
+    directories: Sequence[LogDirectoryReport], image: MetadataImage, torn: dict[Path, bytes]
+) -> Iterator[Problem]:
+    """Yield partitions found twice, or in a directory of another topic. Raises OSError.
+
+    A directory whose partition.metadata is the beginning of the right one is no problem: it is added to `torn`, with
+    the topic id.
+    """
     owner: dict[TopicPartition, Path] = {}
     for directory in directories:
         for topic_partition, path in directory.partitions.items():
@@ -79,18 +96,24 @@ def misplaced_partitions(directories: Sequence[LogDirectoryReport], image: Metad
                     "remove the outdated one",
                     WRITERS,
                 )
-            yield from _topic_id_problem(topic_partition, path, image)
+            yield from _topic_id_problem(topic_partition, path, image, torn)
 
 
-def metadata_log_problems(directory: Path) -> Iterator[Problem]:
-    """Yield files in the metadata log's directory that would stop a start, Kafka's too. Raises OSError."""
+def metadata_log_problems(directory: Path, torn: dict[Path, bytes]) -> Iterator[Problem]:
+    """Yield files in the metadata log's directory that would stop a start, Kafka's too. Raises OSError.
+
+    `torn` as in `misplaced_partitions`.
+    """
     for path in _no_files(directory):
         yield Problem("damaged-metadata", f"{path} is not a file", "move it away, and restore the file", WRITERS)
     code, remedy = "damaged-partition-metadata", "remove the file: it is written again"
     try:
         topic_id = read_partition_metadata(directory)
     except CorruptFileError as error:
-        yield Problem(code, str(error), remedy, WRITERS)
+        if is_torn_partition_metadata(directory, METADATA_TOPIC_UUID):
+            torn[directory] = METADATA_TOPIC_UUID
+        else:
+            yield Problem(code, str(error), remedy, WRITERS)
         return
     if topic_id not in (None, METADATA_TOPIC_UUID):
         said, right = uuid_text(topic_id), uuid_text(METADATA_TOPIC_UUID)
@@ -105,13 +128,19 @@ def _no_files(directory: Path) -> list[Path]:
     return [path for path in named if not path.is_file()]
 
 
-def _topic_id_problem(topic_partition: TopicPartition, path: Path, image: MetadataImage) -> Iterator[Problem]:
+def _topic_id_problem(
+    topic_partition: TopicPartition, path: Path, image: MetadataImage, torn: dict[Path, bytes]
+) -> Iterator[Problem]:
     topic = image.topics.get(topic_partition.topic)
     if topic is not None and _says_as_usual(path, topic.topic_id):
         return
     try:
         topic_id = read_partition_metadata(path)
     except CorruptFileError as error:
+        is_known = topic is not None and topic_partition.partition in topic.partitions
+        if topic is not None and is_known and is_torn_partition_metadata(path, topic.topic_id):
+            torn[path] = topic.topic_id
+            return
         remedy = "restore the file, or remove it: the metadata log has the topic id"
         yield Problem("damaged-partition-metadata", str(error), remedy, WRITERS)
         return
@@ -154,8 +183,17 @@ def _foreign(path: Path) -> Problem:
     )
 
 
-def _properties(path: Path) -> MetaProperties | None:
+def _strangers(path: Path) -> tuple[str, ...]:
+    """Return the visible files of a directory that is not used yet. A start may have ended after its first file."""
+    with os.scandir(path) as entries:
+        names = sorted(entry.name for entry in entries if entry.is_file())
+    ours = (bootstrap_checkpoint.FILE_NAME, FILE_NAME)
+    return tuple(name for name in names if not name.startswith((".", *ours)))
+
+
+def _properties(path: Path) -> tuple[MetaProperties | None, str | None]:
+    """Return the content of meta.properties, or why it cannot be used."""
     try:
-        return read_meta_properties(path)
-    except MetadataError:
-        return None  # settle_identity reads it again and reports the error
+        return read_meta_properties(path), None
+    except MetadataError as error:
+        return None, error.sentence

@@ -18,7 +18,7 @@ from barnabas.broker.metadata.directories.contents import (
 )
 from barnabas.broker.metadata.directories.kafka_limits import kafka_problems
 from barnabas.broker.metadata.directories.leadership import ensure_single_node
-from barnabas.broker.metadata.directories.meta_properties import NodeIdentity, settle_identity
+from barnabas.broker.metadata.directories.meta_properties import FILE_NAME, NodeIdentity, settle_identity
 from barnabas.broker.metadata.directories.missing import missing_directories
 from barnabas.broker.metadata.directories.opening import ensure_log_is_not_elsewhere, ensure_transaction_can_end
 from barnabas.broker.metadata.directories.report import (
@@ -39,6 +39,7 @@ from barnabas.broker.metadata.directories.security import (
     unknown_security_problem,
 )
 from barnabas.broker.metadata.errors import MetadataError, UnsupportedMetadataError
+from barnabas.broker.metadata.image import MetadataImage
 from barnabas.broker.metadata.log import bootstrap_checkpoint
 from barnabas.broker.metadata.log.log_replay import METADATA_DIRECTORY, ReplayedLog, replay_metadata_directory
 from barnabas.protocol.metadata.records import MetadataRecord
@@ -92,6 +93,7 @@ class _Examination:
         self._enforced = enforced
         self._adopt_topics = adopt_topics
         self._problems: list[Problem] = []
+        self._torn: dict[Path, bytes] = {}
 
     def report(self, *, are_all: bool) -> DirectoryReport:
         """Check everything, in the order of a start."""
@@ -99,13 +101,14 @@ class _Examination:
         identity, outdated = self._settle(directories)
         self._check_standby()
         replayed = self._replay()
+        is_certain = self._check_identity(directories, replayed)
         bootstrap = self._read_bootstrap(replayed)
         if replayed is not None and identity is not None:
-            self._check_metadata(replayed, identity, directories)
-            self._problems += misplaced_partitions(directories, replayed.image)
-            if are_all:
+            self._check_metadata(replayed, identity, directories, is_certain=is_certain)
+            self._problems += misplaced_partitions(directories, replayed.image, self._torn)
+            if are_all and is_certain:
                 self._problems += missing_directories(directories, replayed.image, identity)
-            self._problems += metadata_log_problems(self._metadata_log_dir / METADATA_DIRECTORY)
+            self._problems += metadata_log_problems(self._metadata_log_dir / METADATA_DIRECTORY, self._torn)
             self._problems += kafka_problems(replayed, bootstrap)
         security = security_counts(replayed, bootstrap)
         if self._enforced is not None:
@@ -120,6 +123,7 @@ class _Examination:
             bootstrap=bootstrap,
             security=security,
             problems=tuple(self._problems),
+            torn_topic_ids=self._torn,
         )
 
     def _list(self, path: Path) -> LogDirectoryReport:
@@ -130,13 +134,24 @@ class _Examination:
     def _settle(self, directories: Sequence[LogDirectoryReport]) -> tuple[NodeIdentity | None, list[Path]]:
         # The metadata log's directory first: the others are compared with its node.
         first = self._metadata_log_dir
-        paths = [first, *(each.path for each in directories if each.path != first)]
+        found = {each.path: each.properties for each in sorted(directories, key=lambda each: each.path != first)}
         try:
-            return settle_identity(paths, self._node_id)
+            return settle_identity(found, self._node_id)
         except MetadataError as error:
             remedy = "give log.dirs that belong to one node of one cluster, each with its own directory.id"
             self._add("identity", error, remedy, ALL_PROGRAMS)
             return None, []
+
+    def _check_identity(self, directories: Sequence[LogDirectoryReport], replayed: ReplayedLog | None) -> bool:
+        """Report lost and damaged meta.properties; return whether the directories say which node they belong to."""
+        is_adoption = replayed is not None and not replayed.exists
+        faulty = [each for each in directories if each.fault and not (is_adoption and not _has_file(each.path))]
+        if faulty or any(each.properties is not None and each.properties.directory_id is None for each in directories):
+            from barnabas.broker.metadata.directories.lost_identity import identity_problems  # late: few starts need it
+
+            image = MetadataImage() if replayed is None else replayed.image
+            self._problems += identity_problems(directories, faulty, image, self._node_id)
+        return not faulty
 
     def _check_standby(self) -> None:
         if not (self._metadata_log_dir / STANDBY_FILE).exists():
@@ -181,7 +196,12 @@ class _Examination:
         return None
 
     def _check_metadata(
-        self, replayed: ReplayedLog, identity: NodeIdentity, directories: Sequence[LogDirectoryReport]
+        self,
+        replayed: ReplayedLog,
+        identity: NodeIdentity,
+        directories: Sequence[LogDirectoryReport],
+        *,
+        is_certain: bool,
     ) -> None:
         try:
             if not replayed.exists:
@@ -191,6 +211,8 @@ class _Examination:
                 ensure_transaction_can_end(replayed, replayed.image.level)
         except MetadataError as error:
             self._add("metadata-log", error, "name the right directory in metadata.log.dir", WRITERS)
+        if not is_certain:
+            return
         try:
             ensure_single_node(replayed.image, identity.node_id, str(self._metadata_log_dir))
         except MetadataError as error:
@@ -224,6 +246,10 @@ class _Examination:
 
     def _add(self, code: str, error: MetadataError, remedy: str, stops: frozenset[str]) -> None:
         self._problems.append(Problem(code, error.sentence, error.remedy or remedy, stops))
+
+
+def _has_file(directory: Path) -> bool:
+    return (directory / FILE_NAME).exists()
 
 
 def _unable(error: UnsupportedMetadataError) -> frozenset[str]:

@@ -2,15 +2,18 @@
 
     version=1
     node.id=1
-    cluster.id=<22 characters>      url-safe base64 of 16 bytes; any text is accepted from others
+    cluster.id=<22 characters>      url-safe base64 of 16 bytes; others may have any text, in a file that ends with a
+                                    newline: a text that was cut off is no id
     directory.id=<22 characters>    url-safe base64 of 16 bytes; missing in directories of Kafka before 3.7
 
 Version 0, written with ZooKeeper, has broker.id instead of node.id and may lack both ids. All directories of a node
-must agree on node and cluster; directory ids must differ. Source: Kafka's MetaProperties and MetaPropertiesEnsemble.
+must agree on node and cluster; directory ids must differ. A file without a version was emptied or overwritten.
+Source: Kafka's MetaProperties and MetaPropertiesEnsemble.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -24,6 +27,7 @@ from barnabas.protocol.uuids import parse_uuid, random_uuid, uuid_text
 FILE_NAME = "meta.properties"
 NEWEST_VERSION = 1
 DEFAULT_NODE_ID = 1
+_UUID_TEXT = re.compile(r"[A-Za-z0-9_-]{22}")
 _RESTORE = "restore the file, or write it again with version=1, node.id, cluster.id and directory.id"
 
 
@@ -55,16 +59,21 @@ def read_meta_properties(directory: Path) -> MetaProperties | None:
     except (OSError, UnicodeDecodeError) as error:
         raise MetadataError(f"{path} cannot be read: {error}", remedy=_RESTORE) from error
     properties = _parse(text)
-    version = _integer(path, properties, "version") or 0
+    version = _integer(path, properties, "version")
+    if version is None:
+        raise MetadataError(f"{path} has no version: it is empty or damaged", remedy=_RESTORE)
     if version not in (0, NEWEST_VERSION):
         raise MetadataError(
             f"{path} has version {version}; this program reads versions 0 and {NEWEST_VERSION}", remedy=_RESTORE
         )
+    cluster_id = properties.get("cluster.id")
+    if cluster_id and not text.endswith("\n") and not _UUID_TEXT.fullmatch(cluster_id):
+        raise MetadataError(f"{path} is cut off: its cluster.id {cluster_id!r} has not 22 characters", remedy=_RESTORE)
     directory_text = properties.get("directory.id")
     found = MetaProperties(
         version=version,
         node_id=_integer(path, properties, "broker.id" if version == 0 else "node.id"),
-        cluster_id=properties.get("cluster.id"),
+        cluster_id=cluster_id,
         directory_id=None if directory_text is None else _directory_id(path, directory_text),
     )
     if version >= 1 and (found.node_id is None or not found.cluster_id):
@@ -73,23 +82,26 @@ def read_meta_properties(directory: Path) -> MetaProperties | None:
     return found
 
 
+def meta_properties_lines(node_id: int, cluster_id: str, directory_id: bytes | None) -> list[str]:
+    """Return the lines of a file of version 1."""
+    lines = [f"version={NEWEST_VERSION}", f"node.id={node_id}", f"cluster.id={_escape(cluster_id)}"]
+    return lines if directory_id is None else [*lines, f"directory.id={uuid_text(directory_id)}"]
+
+
 def write_meta_properties(directory: Path, *, node_id: int, cluster_id: str, directory_id: bytes) -> None:
     """Write a file of version 1, durably. Raises OSError."""
-    lines = (
-        f"version={NEWEST_VERSION}",
-        f"node.id={node_id}",
-        f"cluster.id={_escape(cluster_id)}",
-        f"directory.id={uuid_text(directory_id)}",
-    )
+    lines = meta_properties_lines(node_id, cluster_id, directory_id)
     write_durably(directory / FILE_NAME, ("\n".join(lines) + "\n").encode("utf-8"))
 
 
-def settle_identity(directories: Iterable[Path], configured_node_id: int | None) -> tuple[NodeIdentity, list[Path]]:
+def settle_identity(
+    found: Mapping[Path, MetaProperties | None], configured_node_id: int | None
+) -> tuple[NodeIdentity, list[Path]]:
     """Return the node's identity, and the directories whose file must be written (new, version 0, or without an id).
 
-    Read-only. Raises MetadataError if the files contradict each other or `configured_node_id`.
+    `found` has the content of each directory's file, None without one: a new id is made for it. Raises MetadataError if
+    the files contradict each other or `configured_node_id`.
     """
-    found = {directory: read_meta_properties(directory) for directory in directories}
     node_id = _agreed_node_id(found, configured_node_id)
     cluster_id = _agreed_cluster_id(found)
     _refuse_shared_directory_ids(found)

@@ -66,12 +66,14 @@ class LogDirectoryReport(NamedTuple):
     """One of log.dirs, or metadata.log.dir.
 
     is_log_dir   False for a metadata.log.dir outside of log.dirs
-    properties   its meta.properties, None if missing or unreadable
+    properties   its meta.properties, None if missing or damaged
     has_marker   the clean-shutdown marker exists
     partitions   current directories of the partitions, without the metadata log's
     deleting     -delete directories, waiting for their removal
     strays       -stray directories, unknown to the metadata
     futures      -future directories, copies of unfinished moves
+    fault        a sentence about a meta.properties that is damaged, or missing although the directory holds data
+    strangers    other files in a directory that no program has used yet
     """
 
     path: Path
@@ -83,6 +85,13 @@ class LogDirectoryReport(NamedTuple):
     deleting: tuple[Path, ...] = ()
     strays: tuple[Path, ...] = ()
     futures: tuple[Path, ...] = ()
+    fault: str | None = None
+    strangers: tuple[str, ...] = ()
+
+    @property
+    def is_used(self) -> bool:
+        """Whether a program has used the directory before."""
+        return self.properties is not None or self.fault is not None
 
 
 class SecurityCounts(NamedTuple):
@@ -110,6 +119,7 @@ class DirectoryReport(NamedTuple):
     bootstrap          the records of bootstrap.checkpoint, read only if the log has no level
     security           numbers of users, ACLs, tokens and quotas
     problems           in the order of their discovery
+    torn_topic_ids     partition directories whose partition.metadata was cut off, with the topic ids that it had
     """
 
     directories: tuple[LogDirectoryReport, ...]
@@ -121,6 +131,7 @@ class DirectoryReport(NamedTuple):
     bootstrap: tuple[MetadataRecord, ...] | None
     security: SecurityCounts
     problems: tuple[Problem, ...]
+    torn_topic_ids: Mapping[Path, bytes] = _EMPTY
 
     @property
     def image(self) -> MetadataImage:
@@ -142,12 +153,12 @@ class DirectoryReport(NamedTuple):
     @property
     def is_new(self) -> bool:
         """Whether no program has used the directories yet."""
-        return all(each.properties is None for each in self.directories)
+        return not any(each.is_used for each in self.directories)
 
     @property
     def was_clean(self) -> bool:
         """Whether the last stop was clean in every used directory. True for new directories."""
-        used = [each for each in self.directories if each.properties is not None]
+        used = [each for each in self.directories if each.is_used]
         # Only log.dirs get markers, not a metadata.log.dir outside of them.
         held = [each for each in used if each.is_log_dir]
         return bool(held or not used) and all(each.has_marker for each in held)

@@ -54,6 +54,15 @@ def partition_metadata_content(topic_id: bytes) -> bytes:
     return f"version: {VERSION}\ntopic_id: {uuid_text(topic_id)}".encode("ascii")
 
 
+def is_torn_partition_metadata(directory: Path, topic_id: bytes) -> bool:
+    """Return whether the file is the beginning of that with `topic_id`, perhaps filled with zeros. Raises OSError.
+
+    So it says nothing else, and may be written again as a missing one is.
+    """
+    content = (directory / PARTITION_METADATA_FILE).read_bytes().rstrip(b"\0")
+    return partition_metadata_content(topic_id).startswith(content)
+
+
 def write_partition_metadata(directory: Path, topic_id: bytes) -> None:
     """Write the file durably. Raises OSError."""
     write_durably(directory / PARTITION_METADATA_FILE, partition_metadata_content(topic_id))

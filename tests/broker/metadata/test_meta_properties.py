@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.broker.metadata.directories.meta_properties import (
+    NodeIdentity,
     read_meta_properties,
     settle_identity,
     write_identity,
@@ -35,6 +36,10 @@ def directories(tmp_path: Path, *contents: str | None) -> list[Path]:
     return paths
 
 
+def settled(paths: list[Path], node_id: int | None = None) -> tuple[NodeIdentity, list[Path]]:
+    return settle_identity({path: read_meta_properties(path) for path in paths}, node_id)
+
+
 def test_a_file_that_kafka_wrote_is_read(tmp_path: Path) -> None:
     (directory,) = directories(tmp_path, KAFKA_FILE)
     found = read_meta_properties(directory)
@@ -51,28 +56,28 @@ def test_a_written_file_is_read_back_even_with_characters_that_java_escapes(tmp_
 
 def test_an_empty_directory_becomes_node_1_of_a_new_cluster(tmp_path: Path) -> None:
     paths = directories(tmp_path, None)
-    identity, outdated = settle_identity(paths, None)
+    identity, outdated = settled(paths)
     assert identity.node_id == 1
     assert len(parse_uuid(identity.cluster_id)) == 16
     assert outdated == paths
     assert not list(paths[0].iterdir())
     write_identity(identity, outdated)
-    assert settle_identity(paths, None) == (identity, [])
+    assert settled(paths) == (identity, [])
 
 
 def test_an_unset_node_id_adopts_that_of_the_directory(tmp_path: Path) -> None:
-    identity, outdated = settle_identity(directories(tmp_path, KAFKA_FILE), None)
+    identity, outdated = settled(directories(tmp_path, KAFKA_FILE))
     assert (identity.node_id, identity.cluster_id, outdated) == (7, CLUSTER, [])
 
 
 def test_the_node_id_of_another_node_is_refused_with_both_numbers(tmp_path: Path) -> None:
     with pytest.raises(MetadataError, match=r"node\.id is 2, but .*meta\.properties belongs to node 7"):
-        settle_identity(directories(tmp_path, KAFKA_FILE), 2)
+        settled(directories(tmp_path, KAFKA_FILE), 2)
 
 
 def test_a_second_empty_directory_joins_the_node_and_gets_an_id_of_its_own(tmp_path: Path) -> None:
     paths = directories(tmp_path, KAFKA_FILE, None)
-    identity, outdated = settle_identity(paths, None)
+    identity, outdated = settled(paths)
     assert outdated == [paths[1]]
     assert identity.directory_ids[paths[0]] == DIRECTORY
     assert identity.directory_ids[paths[1]] != DIRECTORY
@@ -88,7 +93,7 @@ def test_a_second_empty_directory_joins_the_node_and_gets_an_id_of_its_own(tmp_p
 )
 def test_directories_that_do_not_belong_together_are_refused(tmp_path: Path, old: str, new: str, sentence: str) -> None:
     with pytest.raises(MetadataError, match=sentence):
-        settle_identity(directories(tmp_path, KAFKA_FILE, KAFKA_FILE.replace(old, new)), None)
+        settled(directories(tmp_path, KAFKA_FILE, KAFKA_FILE.replace(old, new)))
 
 
 @pytest.mark.parametrize(
@@ -99,24 +104,36 @@ def test_directories_that_do_not_belong_together_are_refused(tmp_path: Path, old
         (KAFKA_FILE.replace("node.id=7\n", ""), "has no node.id"),
         (KAFKA_FILE.replace("cluster.id=4U-bO_IpSqiQIRYAfhkjSA\n", ""), "has no cluster.id"),
         (KAFKA_FILE.replace("AAECAwQFBgcICQoLDA0ODw", "AAECAwQF"), "invalid directory.id"),
+        ("", "has no version: it is empty or damaged"),
+        ("\x01\x02garbage", "has no version"),
+        ("\0" * 90, "has no version"),
+        ("version=1\nnode.id=7\ncluster.id=4U-bO_IpSq", "is cut off: its cluster.id '4U-bO_IpSq' has not 22"),
+        ("version=1\nnode.id=7\ncluster.id=4U-bO_IpSq" + "\0" * 12, "is cut off"),
         (KAFKA_FILE.replace("AAECAwQFBgcICQoLDA0ODw", uuid_text(bytes(15) + b"\x02")), "reserved directory.id"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_refused_by_name(tmp_path: Path, content: str, sentence: str) -> None:
     with pytest.raises(MetadataError, match=sentence):
-        settle_identity(directories(tmp_path, content), None)
+        settled(directories(tmp_path, content))
+
+
+def test_a_cluster_id_of_another_form_is_accepted_in_a_whole_file(tmp_path: Path) -> None:
+    (directory,) = directories(tmp_path, "version=1\nnode.id=7\ncluster.id=orders-in-production\n")
+    assert settled([directory])[0].cluster_id == "orders-in-production"
+    (directory / "meta.properties").write_text(f"version=1\nnode.id=7\ncluster.id={CLUSTER}")
+    assert settled([directory])[0].cluster_id == CLUSTER
 
 
 def test_a_file_written_with_zookeeper_keeps_its_broker_id_and_is_rewritten(tmp_path: Path) -> None:
     paths = directories(tmp_path, f"#\nversion=0\nbroker.id=5\ncluster.id={CLUSTER}\n")
-    identity, outdated = settle_identity(paths, None)
+    identity, outdated = settled(paths)
     assert (identity.node_id, identity.cluster_id, identity.zookeeper) == (5, CLUSTER, True)
     assert outdated == paths
     write_identity(identity, outdated)
-    assert settle_identity(paths, 5)[1] == []
+    assert settled(paths, 5)[1] == []
 
 
 def test_a_file_of_kafka_before_3_7_gets_a_directory_id(tmp_path: Path) -> None:
     paths = directories(tmp_path, KAFKA_FILE.replace("directory.id=AAECAwQFBgcICQoLDA0ODw\n", ""))
-    identity, outdated = settle_identity(paths, None)
+    identity, outdated = settled(paths)
     assert (outdated, identity.zookeeper) == (paths, False)

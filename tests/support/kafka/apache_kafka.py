@@ -62,6 +62,7 @@ def initial_features(version: str) -> str:
     return f"initial.features=transaction.version={0 if version.startswith('3.') else 2}"
 
 
+_KRAFT_PROPERTIES = ("process.roles", "node.id", "controller.", "listeners", "listener.security")
 _PORT_TAKEN = "Address already in use"
 _STARTS_FOR_PORTS = 3
 
@@ -125,6 +126,9 @@ class Broker:
 
 class Kafka:
     """One version of Kafka on one or more data directories; `scratch` is for its configuration and logs."""
+
+    started = _STARTED
+    """The line of its log that says that it is ready."""
 
     def __init__(
         self, version: str, log_dirs: Path | Sequence[Path], scratch: Path, *, node_id: int = 1, **settings: str
@@ -215,7 +219,7 @@ class Kafka:
             )
         broker = Broker(process, port, log_path)
         deadline = time.monotonic() + START_TIMEOUT_S
-        while not _STARTED.search(broker.log):
+        while not self.started.search(broker.log):
             if process.poll() is not None:
                 failure = _PortTakenError if _PORT_TAKEN in broker.log else KafkaError
                 raise failure(f"Kafka {self.version} ended with {process.returncode}\n{_tail(broker.log)}")
@@ -306,6 +310,46 @@ class Kafka:
         archive = archive_options(self.jars, _SMALL_JVM)
         options = [*_SMALL_JVM, *archive, *defined, *(logging if is_broker else ())]
         return ["java", *options, "-cp", class_path, main_class, *arguments]
+
+
+class ZooKeeperKafka(Kafka):
+    """A Kafka 3.x with ZooKeeper."""
+
+    started = re.compile(r"\[KafkaServer id=\d+\] started")
+
+    @contextmanager
+    def zookeeper(self) -> Iterator[None]:
+        """Run the ZooKeeper that its starts connect to."""
+        (port,) = _free_ports(1)
+        config = self.scratch / "zoo.cfg"
+        config.write_text(
+            f"dataDir={self.scratch / 'zookeeper'}\nclientPort={port}\nclientPortAddress=127.0.0.1\n"
+            "admin.enableServer=false\n"
+        )
+        self.settings["zookeeper.connect"] = f"127.0.0.1:{port}"
+        with (self.scratch / "zookeeper.log").open("wb") as log:
+            process = subprocess.Popen(
+                self._java("org.apache.zookeeper.server.ZooKeeperServerMain", str(config)),
+                cwd=self.scratch,
+                env=_environ(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        try:
+            yield  # Kafka tries to connect until ZooKeeper listens
+        finally:
+            process.terminate()
+            process.wait(STOP_TIMEOUT_S)
+
+    def write_properties(self) -> tuple[Path, int]:
+        """Write server.properties with a free port."""
+        path, port = super().write_properties()
+        kept = (line for line in path.read_text().splitlines() if not line.startswith(_KRAFT_PROPERTIES))
+        listeners = (f"broker.id={self.node_id}", f"listeners=PLAINTEXT://127.0.0.1:{port}")
+        path.write_text("\n".join([*kept, *listeners, ""]))
+        return path, port
 
 
 class HandedOver(Kafka):
