@@ -52,6 +52,7 @@ COMMANDS = {
         f"{_PACKAGE}.explain.explain:explain",
         "Say why records are still there and until when, and where a setting comes from.",
     ),
+    "health": LazyCommand(f"{_PACKAGE}.health:health", "Ask the broker of this machine whether it serves."),
     "console": LazyCommand(f"{_PACKAGE}.console:console", "Serve web pages about a cluster."),
     "handover": LazyCommand(f"{_PACKAGE}.handover.handover:handover", "Hand log directories over to Apache Kafka."),
     "security": LazyCommand(f"{_PACKAGE}.security.security:security", "Set up TLS, a user and ACLs for development."),

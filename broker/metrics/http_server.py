@@ -1,9 +1,12 @@
 """HTTP server of the metrics port: wsgiref for the protocol, prometheus_client for the text, limits on connections.
 
 Imported only when the first connection arrives (see `server`). HTTP/1.0, one request per connection, one thread per
-connection. Connections above `CONNECTIONS_MAX` are closed immediately. A connection without a complete response after
-`CONNECTION_SECONDS_MAX` is closed, so slow clients cannot occupy threads. The threads and the event loop never wait
-for each other.
+connection. The threads and the event loop never wait for each other.
+
+Strangers must not keep a probe away. A connection has `REQUEST_SECONDS_MAX` for its request, the TLS handshake
+included, and `CONNECTION_SECONDS_MAX` for the response. Where there are `CONNECTIONS_MAX`, a new one cuts off one that
+has sent no request: the oldest of the host that has most of these. So a host with one is safe from the others. Requests
+that are being answered are never cut off; a host may have `HOST_REQUESTS_MAX` of them.
 """
 
 from __future__ import annotations
@@ -14,6 +17,8 @@ import socket
 import sys
 import threading
 import time
+from collections import Counter
+from dataclasses import dataclass
 from socketserver import ThreadingMixIn
 from typing import Any, Final
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
@@ -24,6 +29,8 @@ from barnabas.broker.metrics.state import BrokerState
 from barnabas.broker.probes import BrokerProbes
 
 CONNECTIONS_MAX: Final = 8
+HOST_REQUESTS_MAX: Final = CONNECTIONS_MAX // 2
+REQUEST_SECONDS_MAX: Final = 5.0
 CONNECTION_SECONDS_MAX: Final = 30.0
 
 _OUT_OF_DESCRIPTORS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
@@ -31,10 +38,24 @@ _OUT_OF_DESCRIPTORS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUF
 logger = logging.getLogger(__name__)
 
 
+@dataclass(slots=True)
+class _Open:
+    """A connection that is being served."""
+
+    host: str
+    deadline: float
+    has_request: bool = False
+
+
 class _QuietHandler(WSGIRequestHandler):
     """Handler of one request, which logs broken requests at debug level and nothing else."""
 
+    server: BoundedHttpServer
     timeout = CONNECTION_SECONDS_MAX
+
+    def parse_request(self) -> bool:
+        """Read the request; return whether it is answered."""
+        return super().parse_request() and self.server.begin_answer(self.connection)
 
     def address_string(self) -> str:
         # Overridden because older versions of the inherited method query a name server for each request.
@@ -63,14 +84,15 @@ class BoundedHttpServer(ThreadingMixIn, WSGIServer):
         self.setup_environ()
         self.set_app(make_application(probes, state))
         self._tls = tls
-        self._deadlines: dict[socket.socket, float] = {}
+        self._open: dict[socket.socket, _Open] = {}
+        """Oldest first."""
         self._lock = threading.Lock()
         self._accept_failed = False
 
     @property
     def open_connections(self) -> int:
         """Number of connections being served."""
-        return len(self._deadlines)
+        return len(self._open)
 
     def accept(self) -> bool:
         """Serve one connection in a thread. Returns False if the process is out of file descriptors."""
@@ -82,16 +104,29 @@ class BoundedHttpServer(ThreadingMixIn, WSGIServer):
         """Shut down connections past their deadline; their threads then fail and close them."""
         now = time.monotonic()
         with self._lock:
-            overdue = [connection for connection, deadline in self._deadlines.items() if deadline < now]
+            overdue = [connection for connection, each in self._open.items() if each.deadline < now]
             for connection in overdue:
                 _shut_down(connection)
 
     def server_close(self) -> None:
         """Close the listener and shut down every connection."""
         with self._lock:
-            for connection in self._deadlines:
+            for connection in self._open:
                 _shut_down(connection)
         super().server_close()
+
+    def begin_answer(self, connection: socket.socket) -> bool:
+        """Note that a request is complete. Returns False if its host has too many, or it was cut off."""
+        with self._lock:
+            own = self._open.get(connection)
+            if own is None:
+                return False
+            if sum(each.has_request and each.host == own.host for each in self._open.values()) >= HOST_REQUESTS_MAX:
+                logger.debug("metrics port: %s has %d requests already", own.host, HOST_REQUESTS_MAX)
+                return False
+            own.has_request = True
+            own.deadline = time.monotonic() + CONNECTION_SECONDS_MAX
+        return True
 
     def get_request(self) -> tuple[socket.socket, Any]:
         """Accept a connection; note whether a failure was due to a lack of file descriptors."""
@@ -113,22 +148,31 @@ class BoundedHttpServer(ThreadingMixIn, WSGIServer):
         super().finish_request(request, client_address)
 
     def verify_request(self, request: Any, client_address: Any) -> bool:
-        """Return whether the connection is within the limit. If not, socketserver closes it."""
-        if len(self._deadlines) < CONNECTIONS_MAX:
-            return True
-        logger.debug("metrics port: closing a connection of %s, open=%d", client_address[0], CONNECTIONS_MAX)
-        return False
+        """Return whether there is room, or room was made. If not, socketserver closes the connection."""
+        with self._lock:
+            if len(self._open) < CONNECTIONS_MAX:
+                return True
+            silent = {connection: each.host for connection, each in self._open.items() if not each.has_request}
+            if not silent:
+                logger.debug("metrics port: refusing a connection of %s, open=%d", client_address[0], CONNECTIONS_MAX)
+                return False
+            (most, _), *_ = Counter(silent.values()).most_common(1)
+            oldest = next(connection for connection, host in silent.items() if host == most)
+            logger.debug("metrics port: cutting off a connection of %s that has sent no request", most)
+            del self._open[oldest]
+            _shut_down(oldest)
+        return True
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Start the connection's deadline and serve it in a thread."""
         with self._lock:
-            self._deadlines[request] = time.monotonic() + CONNECTION_SECONDS_MAX
+            self._open[request] = _Open(client_address[0], time.monotonic() + REQUEST_SECONDS_MAX)
         super().process_request(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:
-        """Remove the deadline of a served connection, and close it."""
+        """Forget a served connection, and close it."""
         with self._lock:
-            self._deadlines.pop(request, None)
+            self._open.pop(request, None)
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:

@@ -19,7 +19,7 @@ from barnabas.broker.probes import BrokerProbes
 if TYPE_CHECKING:
     import ssl
 
-BACKLOG: Final = 16
+BACKLOG: Final = 128
 SWEEP_SECONDS: Final = 1.0
 """While connections are open the thread wakes this often to close those that are over their time."""
 CLOSE_SECONDS_MAX: Final = 2.0

@@ -10,6 +10,8 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -42,8 +44,9 @@ class Port:
         finally:
             connection.close()
 
-    def connect(self) -> socket.socket:
-        return socket.create_connection((HOST, self.server.port), timeout=WAIT_S)
+    def connect(self, host: str = HOST) -> socket.socket:
+        """Connect from an address of this machine."""
+        return socket.create_connection((HOST, self.server.port), timeout=WAIT_S, source_address=(host, 0))
 
 
 @pytest.fixture
@@ -153,33 +156,62 @@ def test_after_close_the_port_is_free_and_the_thread_gone(port: Port) -> None:
     start_metrics_server(HOST, port.server.port, probes=port.probes, state=port.state).close()
 
 
-def test_clients_that_say_nothing_do_not_keep_others_from_scraping(port: Port) -> None:
-    silent = [port.connect() for _ in range(http_server.CONNECTIONS_MAX - 1)]
-    try:
-        response, _ = port.ask("/metrics")
-        assert response.status == 200
-    finally:
-        for connection in silent:
-            connection.close()
+@pytest.mark.parametrize("beginning", [b"", b"GET /healthz HTTP/1.0\r\nHost"])
+def test_clients_without_a_request_do_not_keep_others_from_scraping(port: Port, beginning: bytes) -> None:
+    with ExitStack() as silent:
+        for _ in range(3):
+            for _ in range(http_server.CONNECTIONS_MAX):
+                silent.enter_context(port.connect()).sendall(beginning)
+            assert port.ask("/metrics")[0].status == 200
 
 
-def test_one_connection_too_many_is_closed_at_once_and_the_others_live(port: Port) -> None:
-    silent = [port.connect() for _ in range(http_server.CONNECTIONS_MAX)]
-    try:
-        with port.connect() as one_more:
-            assert one_more.recv(1) == b""
-        silent[0].sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
-        assert silent[0].recv(12) == b"HTTP/1.0 503"
-    finally:
-        for connection in silent:
-            connection.close()
+def test_the_oldest_silent_connection_of_the_host_with_most_of_them_is_cut_off(port: Port) -> None:
+    with ExitStack() as open_ones:
+        probe = open_ones.enter_context(port.connect("127.0.0.2"))
+        silent = [open_ones.enter_context(port.connect()) for _ in range(3 * http_server.CONNECTIONS_MAX)]
+        assert all(each.recv(1) == b"" for each in silent[: 2 * http_server.CONNECTIONS_MAX + 1])
+        for each in (probe, silent[-1]):
+            each.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
+            assert each.recv(12) == b"HTTP/1.0 503"
 
 
-def test_a_client_that_trickles_is_cut_when_its_time_is_over(port: Port, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_server, "CONNECTION_SECONDS_MAX", 0.0)
+def test_a_host_that_reads_no_answers_leaves_room_for_others(port: Port, monkeypatch: pytest.MonkeyPatch) -> None:
+    held, release = threading.Semaphore(0), threading.Event()
+
+    def application(environ: dict[str, Any], start_response: Any) -> list[bytes]:
+        if environ["PATH_INFO"] == "/held":
+            held.release()
+            assert release.wait(WAIT_S)
+        start_response("200 OK", [])
+        return [b"x"]
+
+    monkeypatch.setattr(http_server, "make_application", lambda *_: application)
+    with ExitStack() as open_ones:
+        for _ in range(http_server.CONNECTIONS_MAX):
+            open_ones.enter_context(port.connect()).sendall(b"GET /held HTTP/1.0\r\n\r\n")
+        for _ in range(http_server.HOST_REQUESTS_MAX):
+            assert held.acquire(timeout=WAIT_S)
+        with port.connect("127.0.0.2") as probe:
+            probe.sendall(b"GET / HTTP/1.0\r\n\r\n")
+            assert probe.recv(12) == b"HTTP/1.0 200"
+        assert not held.acquire(blocking=False)
+        release.set()
+
+
+@pytest.mark.parametrize("limit", ["REQUEST_SECONDS_MAX", "CONNECTION_SECONDS_MAX"])
+def test_each_step_of_a_connection_has_a_time(port: Port, monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
+    release = threading.Event()
+
+    def application(environ: dict[str, Any], start_response: Any) -> list[bytes]:
+        assert release.wait(WAIT_S)
+        return []
+
+    monkeypatch.setattr(http_server, "make_application", lambda *_: application)
+    monkeypatch.setattr(http_server, limit, 0.0)
     with port.connect() as slow:
-        slow.sendall(b"GET /metr")
+        slow.sendall(b"GET /metr" if limit == "REQUEST_SECONDS_MAX" else b"GET / HTTP/1.0\r\n\r\n")
         assert slow.recv(1) == b""
+    release.set()
 
 
 def test_garbage_is_refused_and_the_next_scrape_works(port: Port) -> None:
