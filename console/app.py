@@ -12,7 +12,7 @@ from urllib.parse import quote
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
@@ -63,6 +63,7 @@ def build_app(
         ],
         exception_handlers={
             SignInNeededError: _sign_in_needed,
+            ClientDisconnect: _gone,
             ClientError: _cluster_failed,
             HTTPException: _refused,
         },
@@ -73,6 +74,10 @@ def build_app(
 async def _sign_in_needed(request: Request, error: Exception) -> Response:
     path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
     return RedirectResponse(f"/sign-in?next={quote(path)}", 303)
+
+
+async def _gone(request: Request, error: Exception) -> Response:
+    return Response(status_code=400)  # which nobody reads: the client left within its form
 
 
 async def _cluster_failed(request: Request, error: Exception) -> Response:

@@ -11,6 +11,7 @@ import uvicorn
 
 from barnabas.clients.addresses import Address
 from barnabas.console.app import build_app
+from barnabas.console.connections import LimitedProtocol
 from barnabas.console.settings import ConsoleSettings
 
 
@@ -33,6 +34,7 @@ class ConsoleServer:
         self._server = uvicorn.Server(
             uvicorn.Config(
                 build_app(settings, host_names, lambda settings: started(self.address, settings)),
+                http=LimitedProtocol,
                 log_config=None,
                 access_log=False,
                 server_header=False,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from typing import Final
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -19,6 +20,9 @@ from barnabas.console.security.sessions import Session
 from barnabas.console.web import console_of, render
 
 logger = logging.getLogger(__name__)
+
+_LOGGED_CHARACTERS: Final = 100
+"""Of a claimed user's name, which may be as long as a form."""
 
 
 async def _sign_in(request: Request) -> Response:
@@ -36,7 +40,8 @@ async def _sign_in(request: Request) -> Response:
     try:
         access = await ClusterAccess.open(replace(client, security=security), console.settings.observation_interval_s)
     except AuthenticationError as error:
-        logger.warning("sign-in of %r from %s failed: %s", user, request.client and request.client.host, error)
+        host = request.client and request.client.host
+        logger.warning("sign-in of %r from %s failed: %s", user[:_LOGGED_CHARACTERS], host, error)
         return render(
             request, "sign_in.html", status=401, user=user, next=_own_path(str(form.get("next", "/"))), failed=True
         )
