@@ -35,7 +35,7 @@ def test_the_manifest_is_valid_in_kubernetes(version: str) -> None:
     said = done.stdout + done.stderr
     assert done.returncode == 0, said
     kinds = re.findall(r"passed for resource (\S+) against version", said)
-    assert kinds == ["networkpolicy/barnabas", "service/barnabas", "service/barnabas-pods", "statefulset/barnabas"]
+    assert kinds == ["service/barnabas", "service/barnabas-pods", "networkpolicy/barnabas", "statefulset/barnabas"]
 
 
 def test_user_ports_and_folder_are_those_of_the_image() -> None:
