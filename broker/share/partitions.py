@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.groups.share.settings import ShareGroupSettings
+from barnabas.broker.repeated_warnings import RepeatedWarnings
 from barnabas.broker.share.partition.served import ServedSharePartition
 from barnabas.broker.share.sessions import ShareSession, ShareSessions
 from barnabas.protocol.errors import BrokerError, ErrorCode
@@ -35,6 +36,7 @@ class SharePartitions:
         self._coordinator = coordinator
         self._settings = ShareGroupSettings.of(parts.config.broker)
         self._served: dict[SharePartitionKey, ServedSharePartition] = {}
+        self._warnings = RepeatedWarnings(parts.loop)
         coordinator.on_loss = self._states_lost
         coordinator.on_deleted_topics = self._let_go_of_deleted_topics
 
@@ -76,6 +78,7 @@ class SharePartitions:
                 self._parts.loop,
                 self._parts.wall_ms,
                 self._probe,
+                self._warnings,
                 self._partition_ended,
             )
             if not served.is_over:

@@ -30,6 +30,7 @@ from barnabas.protocol.share.state_records import (
     ShareUpdate,
     StateBatch,
 )
+from barnabas.protocol.topic_name import SHARE_STATE_TOPIC
 
 NO_EPOCH = -1
 
@@ -96,7 +97,7 @@ class StateShard:
     def write(self, key: SharePartitionKey, change: StateChange, updates_per_snapshot: int, now_ms: int) -> ShareRecord:
         """Return the record of a change. Raises BrokerError."""
         _ensure_partition(key)
-        state = self._state_of(key, "written")
+        state = self._state_of(key)
         if NO_EPOCH != change.leader_epoch < self._leader_epochs[key]:
             raise BrokerError(ErrorCode.FENCED_LEADER_EPOCH, "the leader epoch is older than the share partition's")
         if NO_EPOCH != change.state_epoch < self._state_epochs.get(key, change.state_epoch):
@@ -109,7 +110,7 @@ class StateShard:
     ) -> tuple[ShareSnapshot, ShareRecord | None]:
         """Return a state, and the record of a new leader epoch. Raises BrokerError."""
         _ensure_partition(key)
-        state = self._state_of(key, "read")
+        state = self._state_of(key)
         known_epoch = self._leader_epochs[key]
         if leader_epoch < known_epoch:
             raise BrokerError(ErrorCode.FENCED_LEADER_EPOCH, "the leader epoch is older than the share partition's")
@@ -229,10 +230,10 @@ class StateShard:
             ),
         )
 
-    def _state_of(self, key: SharePartitionKey, verb: str) -> ShareSnapshot:
+    def _state_of(self, key: SharePartitionKey) -> ShareSnapshot:
         state = self.states.get(key)
         if state is None:
-            raise BrokerError(ErrorCode.INVALID_REQUEST, f"a share partition that was not initialized cannot be {verb}")
+            raise BrokerError(ErrorCode.INVALID_REQUEST, f"the share partition has no state in {SHARE_STATE_TOPIC}")
         return state
 
     def _ensure_exists(self, key: SharePartitionKey) -> None:

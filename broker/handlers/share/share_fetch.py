@@ -7,7 +7,8 @@ before records are acquired, with the errors of ShareAcknowledge as `acknowledge
 The partitions of the session are read in an order that changes with its epoch. Each may have an equal part of
 `max_bytes` (at most fetch.max.bytes). Records are sent as they are stored: whole batches, of which `acquired` says what
 the member may use. Errors per partition: UNKNOWN_TOPIC_ID, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION,
-KAFKA_STORAGE_ERROR, and those of the share coordinator while the state is loaded. With fewer than `min_bytes` the
+KAFKA_STORAGE_ERROR, those of the share coordinator while the state is loaded, and UNKNOWN_SERVER_ERROR for a state that
+is lost or damaged, after `max_wait_ms`. With fewer than `min_bytes` the
 request waits. Within a session an answer leaves out partitions without records and without errors.
 """
 
@@ -171,7 +172,9 @@ class _Fetch:
         request, results = self._request, _Results()
         served = self._served(results)
         if not served:
-            return results, []
+            # A lasting error is answered after the client's own wait, as in Kafka: it would try again immediately.
+            is_lasting = all(each.error is ErrorCode.UNKNOWN_SERVER_ERROR for each in results.values())
+            return (None if results and is_lasting and not in_any_case else results), []
         refused = len(results)  # these errors wait for the records of the others
         each_bytes = max(1, self._max_bytes // len(served))
         if not in_any_case and self._min_bytes > 1:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.printable import printable
+from barnabas.broker.repeated_warnings import ANY_HOST, Event
 from barnabas.broker.share.partition.acquisition import Fetched
 from barnabas.broker.share.partition.reading import read_partition
 from barnabas.broker.share.partition.share_partition import Change, SharePartition
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from barnabas.broker.groups.share.settings import ShareGroupSettings
     from barnabas.broker.partitions.partition import Partition
     from barnabas.broker.probes import ShareProbe
+    from barnabas.broker.repeated_warnings import RepeatedWarnings
     from barnabas.broker.share.coordinator import ShareCoordinator
     from barnabas.broker.share.partition.acquisition import AcquiredRecords
     from barnabas.broker.share.partition.share_partition import Acknowledgement
@@ -47,6 +49,20 @@ _ENDING: Final = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
 )
 """Errors of a write after which the state has to be read again."""
+
+_NOT_YET: Final = (
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.NOT_COORDINATOR,
+)
+
+_LOST_STATE_REMEDY: Final = (
+    "; as in Apache Kafka nothing is delivered until `kafka-share-groups.sh --reset-offsets` says where it begins, "
+    "while the group has no members"
+)
+
+LINES_OF_SHARE_PARTITIONS: Final = 100
+"""Share partitions whose lasting errors have log lines; those of further ones are counted."""
 
 
 class _Phase(Enum):
@@ -67,6 +83,7 @@ class ServedSharePartition:
         loop: asyncio.AbstractEventLoop,
         wall_ms: Callable[[], int],
         probe: ShareProbe,
+        warnings: RepeatedWarnings,
         ended: Callable[[ServedSharePartition], None],
     ) -> None:
         """`ended` is called once, when the state of this object must not be used any more."""
@@ -80,6 +97,7 @@ class ServedSharePartition:
         self._loop = loop
         self._wall_ms = wall_ms
         self._probe = probe
+        self._warnings = warnings
         self._ended = ended
         self._phase = _Phase.LOADING
         self._state_epoch = 0
@@ -238,7 +256,7 @@ class ServedSharePartition:
                 for batch in change.batches:
                     self._count(batch)
             else:
-                error = self._failed(error)
+                error = self._failed("store its acknowledgements", error)
             self._wake_soon()
             answer.resolve(error)
 
@@ -263,16 +281,37 @@ class ServedSharePartition:
             ),
         )
 
-    def _failed(self, error: BrokerError) -> BrokerError:
-        """Return the client's error for one of the share coordinator; end this object where it is fenced."""
+    def _failed(self, what: str, error: BrokerError) -> BrokerError:
+        """Return the client's error for one of the share coordinator; end this object where it is fenced.
+
+        An error that is none of Kafka's clients is logged, because they see only that the broker failed to do `what`.
+        """
         if error.code in _FENCED:
             error = BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER, error.message)
-        elif error.code in (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS):
+        elif error.code in _NOT_YET:
             error = BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, error.message)
-        elif error.code is ErrorCode.INVALID_REQUEST:
-            error = BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, error.message)
+        elif error.code not in _ENDING:
+            is_lost = error.code is ErrorCode.INVALID_REQUEST
+            message = f"{error.message}{_LOST_STATE_REMEDY}" if is_lost else f"{error}"
+            error = self._unusable(what, BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, message))
         if error.code in _ENDING or error.code is ErrorCode.UNKNOWN_SERVER_ERROR:
             self.end(error)
+        return error
+
+    def _unusable(self, what: str, error: BrokerError) -> BrokerError:
+        """Log an error that does not go away, a line for each share partition, and return it: members try again."""
+        name = f"{printable(self.key.group_id)} at {self.partition.log.topic_partition}"
+        self._warnings.warn(
+            logger,
+            Event(ANY_HOST, "share partitions failed"),
+            "share group %s cannot %s: %s",
+            name,
+            what,
+            error.message,
+            lines=LINES_OF_SHARE_PARTITIONS,
+            level=logging.ERROR,
+            distinct=name,
+        )
         return error
 
     # -- time
@@ -312,7 +351,7 @@ class ServedSharePartition:
                 self.partition.log.topic_partition,
                 error,
             )
-            self._failed(error)
+            self._failed("store the ends of its locks", error)
 
     # -- loading
 
@@ -320,20 +359,14 @@ class ServedSharePartition:
         if self._phase is not _Phase.LOADING:
             return
         if isinstance(state, BrokerError):
-            self.end(self._failed(state))
+            self.end(self._failed("begin", state))
             return
         try:
             start_offset = self._start_offset(state.start_offset)
             self.state.window.load(start_offset, state.batches)
         except (BrokerError, ValueError) as error:
             bad = error if isinstance(error, BrokerError) else BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{error}")
-            logger.error(
-                "the state of share group %s at %s cannot be used: %s",
-                printable(self.key.group_id),
-                self.partition.log.topic_partition,
-                bad,
-            )
-            self.end(bad)
+            self.end(self._unusable("begin with its stored state", bad))
             return
         self._state_epoch = state.state_epoch
         self._phase = _Phase.SERVING

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 from collections.abc import Iterator
 from datetime import timedelta
 from itertools import count
@@ -15,6 +16,7 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.records.builder import RecordBatchBuilder
 from tests.support.daemon import Daemon, start_daemon, with_fault
 from tests.support.eventually import eventually
+from tests.support.groups.share_groups import alter, heartbeat, joined
 from tests.support.kafka.kafka_wire import KafkaWire, schema
 from tests.support.share.share_wire import ShareMember, acquired, states, values
 
@@ -287,6 +289,44 @@ def test_a_restart_keeps_acknowledgements_and_counts_and_delivers_the_others_aga
             assert values(answer) == [b"b", b"c", b"d"]
             member.acknowledge({0: [(1, 3, [ACCEPT])]})
             assert queue.done() == 4
+
+
+def test_a_share_partition_whose_state_is_lost_fails_slowly_and_says_how_it_begins_again(
+    daemon: Daemon, wire: KafkaWire
+) -> None:
+    group, member_id = "lost", "m"
+    topic_id = wire.topic_id("lost").bytes
+    joined(wire, group, member_id, "lost")
+    assert wire.produce(9, "lost", batch("a", "b")).error_code == 0
+    (row,) = states(wire, "delete_share_group_state", 0, group, topic_id, {"partition": 0})
+    assert row.error_code == 0
+    member = ShareMember(wire, group, member_id, topic_id)
+    errors = [member.fetch(0).responses[0].partitions[0].error_code for _ in range(3)]
+    assert errors == [ErrorCode.UNKNOWN_SERVER_ERROR] * 3
+    said = "share group lost at lost-0 cannot begin: the share partition has no state in __share_group_state; "
+    assert [line for line in daemon.log.splitlines() if said in line and "--reset-offsets" in line] != []
+    assert daemon.log.count(said) == 1
+    with KafkaWire(daemon.host, daemon.port) as other:
+        waiting = ShareMember(other, group, "waiting", topic_id)
+        waiting.begin_fetch(0, max_wait_ms=60_000)
+        assert member.fetch(0).error_code == 0  # the broker has read the other request, which is not answered yet
+        assert not select.select([other.socket], [], [], 0)[0]
+
+    heartbeat(wire, group, member_id, -1)
+    assert alter(wire, group, "lost", p0=1).responses[0].partitions[0].error_code == 0
+    assert values(ShareMember(wire, group, "next", topic_id).fetch(0)) == [b"b"]
+
+
+def test_acknowledgements_without_a_state_fail_and_say_so(daemon: Daemon, wire: KafkaWire) -> None:
+    queue = Queue(wire, group="lost-later")
+    queue.produce("a")
+    member = queue.member(wire)
+    assert values(member.fetch(0)) == [b"a"]
+    states(wire, "delete_share_group_state", 0, queue.group, queue.topic_id, {"partition": 0})
+    answer = member.acknowledge({0: [(0, 0, [ACCEPT])]})
+    assert answer.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert "share group lost-later at" in daemon.log
+    assert "cannot store its acknowledgements: the share partition has no state" in daemon.log
 
 
 def test_a_fetch_whose_session_was_closed_meanwhile_acquires_nothing(daemon: Daemon, wire: KafkaWire) -> None:
