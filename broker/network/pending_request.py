@@ -124,15 +124,15 @@ class PendingRequest:
         """Count and log an error of the whole request; return the code and the message for the client."""
         if isinstance(error, BrokerError):
             code, message = error.code, error.message
+            name = None
             if self.request is None:
-                self.warnings.warn(
-                    logger,
-                    Event(self.session.host, "a request that does not decode was refused"),
-                    "a request of api %d from %s is refused: %s",
-                    self.header.api,
-                    self.session,
-                    error,
-                )
+                name = "a request that does not decode was refused"
+            elif code is ErrorCode.UNKNOWN_SERVER_ERROR:  # many clients do not show its message
+                name = "a request was refused with UNKNOWN_SERVER_ERROR"
+            if name is not None:
+                event = Event(self.session.host, name)
+                text = "a request of api %d from %s is refused: %s"
+                self.warnings.warn(logger, event, text, self.header.api, self.session, error)
         else:
             code, message = ErrorCode.UNKNOWN_SERVER_ERROR, "an error inside the broker; its log says more"
             self._log_bug("the handler", error)

@@ -35,6 +35,7 @@ _FATAL: Final = (
     ErrorCode.INVALID_TXN_STATE,
     ErrorCode.INVALID_TRANSACTION_TIMEOUT,
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    ErrorCode.UNKNOWN_SERVER_ERROR,
 )
 """Errors that a producer does not retry."""
 

@@ -6,12 +6,15 @@ id. At transaction.version 0 the record has version 0, which has no room for wha
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.coordinator_log.log import Appended, CoordinatorLog
 from barnabas.broker.coordinator_log.parts import LogParts
 from barnabas.broker.metadata.own_topics import TRANSACTION_STATE
+from barnabas.broker.printable import printable
+from barnabas.broker.repeated_warnings import ANY_HOST, Event, RepeatedWarnings
 from barnabas.broker.transactions.metadata import TransactionMetadata
 from barnabas.broker.transactions.records import encode_metadata
 from barnabas.broker.transactions.state import TransactionState
@@ -25,8 +28,12 @@ if TYPE_CHECKING:
     from barnabas.broker.partitions.partition import Partition
     from barnabas.broker.storage.log.append import AppendResult
 
+logger = logging.getLogger(__name__)
+
 TRANSACTION_VERSION: Final = "transaction.version"
 """Name of the feature."""
+
+_TOO_LARGE: Final = Event(ANY_HOST, "states of transactional ids could not be written")
 
 
 class TransactionLog:
@@ -38,6 +45,7 @@ class TransactionLog:
         self.open_ids: set[str] = set()
         """Ids whose transaction is open: those in state Ongoing."""
         self._store = parts.store
+        self._warnings = RepeatedWarnings(parts.loop)
         self._wall_ms = parts.wall_ms
 
     @property
@@ -101,7 +109,9 @@ class TransactionLog:
                 raise BrokerError(ErrorCode.INVALID_REQUEST, f"{error}") from error
             batch = one_record_batch(self._wall_ms(), key, value)
             if len(batch) > max_bytes:
-                message = f"the record does not fit a batch of {max_bytes} bytes"
+                message = f"the record of {len(batch)} bytes does not fit max.message.bytes={max_bytes}"
+                text = "the state of transactional.id=%s could not be written: %s"
+                self._warnings.warn(logger, _TOO_LARGE, text, printable(metadata.transactional_id), message)
                 raise BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, message)
             return batch
 

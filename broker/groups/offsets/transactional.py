@@ -111,7 +111,14 @@ class TransactionalOffsets:
 
         answer: Appended = Deferred()
         appended = self._log.append_in_transaction(group_id, records, writer, replay)
-        appended.then(lambda error: answer.resolve(None if error is None else _as_client_error(error)))
+
+        def written(error: BrokerError | None) -> None:
+            if error is not None:
+                self._log.warn_of_refusal(group_id, error)
+                error = _as_client_error(error)
+            answer.resolve(error)
+
+        appended.then(written)
         return answer
 
     def _validate(self, request: TxnOffsetCommitRequest) -> CommitCheck | None:

@@ -106,6 +106,13 @@ def test_a_refusal_is_answered_with_its_code(give: Callable[[Deferred[Any]], obj
     assert code_of(serve(give)) == ErrorCode.POLICY_VIOLATION
 
 
+def test_a_refusal_that_tells_the_client_nothing_has_a_line_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    assert code_of(serve(raising(BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, "no ids are left")))) == -1
+    assert [record.getMessage().partition(" is refused: ")[2] for record in caplog.records] == [
+        "UNKNOWN_SERVER_ERROR: no ids are left"
+    ]
+
+
 @pytest.mark.parametrize("give", [raising(KeyError("bug")), deferring(KeyError("bug")), awaiting(KeyError("bug"))])
 def test_a_bug_is_answered_and_logged_once(
     give: Callable[[Deferred[Any]], object], caplog: pytest.LogCaptureFixture
