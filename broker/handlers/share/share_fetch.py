@@ -7,9 +7,9 @@ before records are acquired, with the errors of ShareAcknowledge as `acknowledge
 The partitions of the session are read in an order that changes with its epoch. Each may have an equal part of
 `max_bytes` (at most fetch.max.bytes). Records are sent as they are stored: whole batches, of which `acquired` says what
 the member may use. Errors per partition: UNKNOWN_TOPIC_ID, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION,
-KAFKA_STORAGE_ERROR, those of the share coordinator while the state is loaded, and UNKNOWN_SERVER_ERROR for a state that
-is lost or damaged, after `max_wait_ms`. With fewer than `min_bytes` the
-request waits. Within a session an answer leaves out partitions without records and without errors.
+KAFKA_STORAGE_ERROR, COORDINATOR_NOT_AVAILABLE for a state that cannot be loaded, and UNKNOWN_SERVER_ERROR for one that
+is lost or damaged, after `max_wait_ms`. With fewer than `min_bytes` the request waits, and so it does while the state
+is loaded. Within a session an answer leaves out partitions without records and without errors.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """ServedSharePartition: a share partition with its log, its stored state, and the time of its locks.
 
-    loading     its state is read from the share coordinator; fetches wait
+    loading     its state is read from the share coordinator, which may have to load it first; fetches wait
     serving     members acquire and acknowledge
     ended       the state could not be read or written for good, or the partition is gone; a next fetch loads it again
 
@@ -61,6 +61,9 @@ _LOST_STATE_REMEDY: Final = (
     "while the group has no members"
 )
 
+LOAD_RETRY_S: Final = 0.1
+"""Delay until a state is read again whose partition of the topic is being loaded."""
+
 LINES_OF_SHARE_PARTITIONS: Final = 100
 """Share partitions whose lasting errors have log lines; those of further ones are counted."""
 
@@ -104,7 +107,7 @@ class ServedSharePartition:
         self._waiters: dict[object, Callable[[], None]] = {}
         self._wakes = False
         self._timer: asyncio.TimerHandle | None = None
-        coordinator.read(key, self.leader_epoch).then(self._loaded)
+        self._load()
 
     @property
     def is_serving(self) -> bool:
@@ -355,8 +358,16 @@ class ServedSharePartition:
 
     # -- loading
 
+    def _load(self) -> None:
+        self._timer = None
+        self._coordinator.read(self.key, self.leader_epoch).then(self._loaded)
+
     def _loaded(self, state: ShareSnapshot | BrokerError) -> None:
         if self._phase is not _Phase.LOADING:
+            return
+        if isinstance(state, BrokerError) and state.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            # As in Kafka fetches wait: its consumer stops with an exception at a code of a coordinator.
+            self._timer = self._loop.call_later(LOAD_RETRY_S, self._load)
             return
         if isinstance(state, BrokerError):
             self.end(self._failed("begin", state))

@@ -344,6 +344,34 @@ def test_a_fetch_whose_session_was_closed_meanwhile_acquires_nothing(daemon: Dae
         assert acquired(queue.member(other, "m2").fetch(0, max_wait_ms=10_000)) == [(0, 0, 1)]
 
 
+def test_a_fetch_waits_while_the_states_are_loaded(tmp_path: Path) -> None:
+    """Kafka's consumer stops with an exception at every code of a coordinator."""
+    held = tmp_path / "held"
+    fault = f"""
+import pathlib, time
+import barnabas.broker.share.loader as loader
+load = loader.load_shard
+def held(*arguments):
+    while pathlib.Path({str(held)!r}).exists():
+        time.sleep(0.01)
+    return load(*arguments)
+loader.load_shard = held
+"""
+    with start_daemon(tmp_path, "initial.features=share.version=1", environ=with_fault(tmp_path, fault)) as daemon:
+        with KafkaWire(daemon.host, daemon.port) as wire:
+            queue = Queue(wire)
+            queue.produce("a")
+        held.touch()
+        daemon.restart()
+        with KafkaWire(daemon.host, daemon.port) as wire:
+            member = queue.member(wire)
+            answer = member.fetch(0, max_wait_ms=1)
+            assert [each.error_code for each in answer.responses[0].partitions] == [ErrorCode.NONE]
+            member.begin_fetch(0, max_wait_ms=60_000)
+            held.unlink()
+            assert values(member.receive_fetch()) == [b"a"]
+
+
 NOTED_SHARE_PARTITIONS = """
 import pathlib
 from barnabas.broker.share.partitions import SharePartitions
