@@ -138,6 +138,12 @@ def field(form: FormData, name: str) -> str:
     return value.strip() if isinstance(value, str) else ""
 
 
+def chosen(form: FormData, name: str) -> str:
+    """Return a text field as it is: what a page of ours has filled in may be a name with spaces around it."""
+    value = form.get(name, "")
+    return value if isinstance(value, str) else ""
+
+
 def render(request: Request, template: str, *, status: int = 200, **context: Any) -> HTMLResponse:
     """Make a page. Templates also have `request`, `settings`, `session` and `csrf_token`."""
     console = console_of(request)

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from barnabas.commands.main import main
 from tests.support.authorization.table import STANDARD_AUTHORIZER
 from tests.support.console import ConsoleClient, Page, running_console
 from tests.support.daemon import Daemon, start_daemon
@@ -71,6 +73,18 @@ def test_a_rule_is_added_and_deleted(secured_console: ConsoleClient) -> None:
     assert secured_console.post("/acls", {**form, "operation": "DANCE"}).status == 409
     assert secured_console.post("/acls/delete", hidden_fields(page, "/acls/delete")).status == 303
     assert "No rule matches" in secured_console.get("/acls").text
+
+
+def test_the_deleted_rule_is_the_chosen_one_also_with_a_blank_at_the_end_of_a_name(
+    secured: Daemon, secured_console: ConsoleClient
+) -> None:
+    for user in ("bob", "bob\u00a0"):
+        arguments = ["acl", "add", "--principal", f"User:{user}", "--topic", "t", "--operation", "read"]
+        assert CliRunner().invoke(main, [*arguments, "--bootstrap", secured.bootstrap]).exit_code == 0
+    fields = hidden_fields(secured_console.get("/acls"), "/acls/delete")
+    for user in ("bob\u00a0", "bob"):
+        assert secured_console.post("/acls/delete", {**fields, "principal": f"User:{user}"}).status == 303
+        assert ("User:bob from host" in secured_console.get("/acls").text) is (user != "bob")
 
 
 def test_a_quota_is_set_and_removed(secured_console: ConsoleClient) -> None:

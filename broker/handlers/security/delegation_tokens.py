@@ -2,10 +2,10 @@
 
 In this order: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED over PLAINTEXT, for a client without identity, and for one that
 logged in with a token; for 38, DELEGATION_TOKEN_AUTHORIZATION_FAILED for another owner without CREATE_TOKENS on that
-user, and INVALID_PRINCIPAL_TYPE for renewers that are no users; DELEGATION_TOKEN_AUTH_DISABLED without
-delegation.token.secret.key; the checks of broker/security/tokens/lifetimes.py. DescribeDelegationToken returns the
-tokens that the client owns, requested or may renew, and those that an ACL lets it see: DESCRIBE on the token, or
-DESCRIBE_TOKENS on the owner.
+user, and INVALID_PRINCIPAL_TYPE for an owner or renewers that are no users, because a token's client is the user of its
+owner's name; DELEGATION_TOKEN_AUTH_DISABLED without delegation.token.secret.key; the
+checks of broker/security/tokens/lifetimes.py. DescribeDelegationToken returns the tokens that the client owns,
+requested or may renew, and those that an ACL lets it see: DESCRIBE on the token, or DESCRIBE_TOKENS on the owner.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ def _refusal_of_creation(
         session, Operation.CREATE_TOKENS, ResourceType.USER, str(owner), ApiKey.CREATE_DELEGATION_TOKEN
     ):
         return ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED
-    if any(renewer.type != USER_TYPE for renewer in request.renewers):
+    if any(each.type != USER_TYPE for each in (owner, *request.renewers)):
         return ErrorCode.INVALID_PRINCIPAL_TYPE
     return None
 

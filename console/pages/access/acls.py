@@ -13,7 +13,7 @@ from starlette.routing import Route
 from barnabas.clients.errors import RefusedError
 from barnabas.console.cluster.security import ask, ensure_answered
 from barnabas.console.pages.listing import Listing
-from barnabas.console.web import access_of, checked_form, field, render
+from barnabas.console.web import access_of, checked_form, chosen, field, render
 from barnabas.protocol.kafka.security_requests import create_acls_call, delete_acls_call, describe_acls_call
 from barnabas.protocol.messages.security.acls import Acl, AclFilter, code_name
 from barnabas.protocol.messages.security.resources import (
@@ -118,9 +118,9 @@ async def _delete(request: Request) -> Response:
         codes = {name: int(field(form, name)) for name in numbers}
         selected = AclFilter(
             **codes,
-            resource_name=field(form, "resource_name"),
-            principal=field(form, "principal"),
-            host=field(form, "host"),
+            resource_name=chosen(form, "resource_name"),
+            principal=chosen(form, "principal"),
+            host=chosen(form, "host"),
         )
         for result in await ask(access.kafka, delete_acls_call([selected])):
             ensure_answered(result.error, result.message)

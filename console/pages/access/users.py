@@ -14,7 +14,7 @@ from barnabas.clients.errors import RefusedError
 from barnabas.clients.kafka.cluster import KafkaCluster
 from barnabas.console.cluster.security import ask, ensure_answered
 from barnabas.console.pages.listing import Listing
-from barnabas.console.web import access_of, checked_form, field, render
+from barnabas.console.web import access_of, checked_form, chosen, field, render
 from barnabas.protocol.kafka.security_requests import alter_users_call, describe_users_call
 from barnabas.protocol.messages.security.scram_credentials import AlterUserScramCredentialsRequest, ScramDeletion
 from barnabas.protocol.sasl.scram_keys import SCRAM_MECHANISMS
@@ -87,7 +87,7 @@ async def _delete(request: Request) -> Response:
     code = field(form, "mechanism")
     if not code.isascii() or not code.isdigit():
         return await _page(request, f"unknown mechanism {code!r}")
-    deletion = ScramDeletion(field(form, "user"), int(code))
+    deletion = ScramDeletion(chosen(form, "user"), int(code))
     return await _alter(request, access.kafka, AlterUserScramCredentialsRequest(deletions=[deletion]))
 
 

@@ -49,13 +49,18 @@ def logged_in(daemon: Daemon, user: str) -> Iterator[SaslWire]:
 
 
 def create(
-    wire: KafkaWire | Refused, *, owner: str | None = None, renewers: tuple[str, ...] = (), lifetime_ms: int = -1
+    wire: KafkaWire | Refused,
+    *,
+    owner: str | None = None,
+    renewers: tuple[str, ...] = (),
+    lifetime_ms: int = -1,
+    owner_type: str = "User",
 ) -> Any:
     kio = schema("create_delegation_token", 3, "request")
     return wire.call(
         "create_delegation_token",
         3,
-        owner_principal_type=None if owner is None else "User",
+        owner_principal_type=None if owner is None else owner_type,
         owner_principal_name=owner,
         renewers=tuple(kio.CreatableRenewers(principal_type="User", principal_name=each) for each in renewers),
         max_lifetime=timedelta(milliseconds=lifetime_ms),
@@ -116,6 +121,13 @@ def test_a_token_logs_in_as_its_owner_until_it_expires(daemon: Daemon) -> None:
         wire, answer = login_with(daemon, token)
         wire.socket.close()
         assert answer.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+
+
+def test_the_owner_is_a_user_because_the_tokens_client_is_one(daemon: Daemon) -> None:
+    """A right to create tokens of Role:alice, or of all but User:alice, would make somebody User:alice."""
+    with logged_in(daemon, "carol") as carol:
+        refused = create(Refused(carol), owner="alice", owner_type="Role")
+        assert refused == ErrorCode.INVALID_PRINCIPAL_TYPE
 
 
 def test_owner_renewer_and_others(daemon: Daemon) -> None:
