@@ -89,6 +89,8 @@ class CreateTopicsHandler:
                 broker = self._config.broker
                 configs = {name: value for name, value in completed(asked, broker).configs.items() if value is not None}
                 result.configs = topic_entries(broker, configs, with_docs=False)
+                for entry in result.configs:  # as they were sent, other than in DescribeConfigs
+                    entry.value = configs.get(entry.name, entry.value)
         return _counted(TopicsResponse(results), self._probe)
 
 

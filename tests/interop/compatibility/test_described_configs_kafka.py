@@ -290,6 +290,19 @@ def test_a_change_of_a_config_has_kafkas_answer_and_is_described_as_kafkas(
         _alter(kafka, kind, name, config, OP_DELETE, None)
 
 
+def test_the_answer_to_create_topics_has_a_topics_own_configs_as_they_were_sent(pair: Pair) -> None:
+    kio = schema("create_topics", 7, "request")
+    sent = SET_BY_TOPIC | {"cleanup.policy": "compact, compact"}
+    configs = tuple(kio.CreatableTopicConfig(name=name, value=value) for name, value in sent.items())
+    topic = kio.CreatableTopic(name="answered", num_partitions=1, replication_factor=1, assignments=(), configs=configs)
+
+    def answered(kafka: KafkaWire) -> dict[str, str]:
+        answer = kafka.call("create_topics", 7, topics=(topic,), timeout=timedelta(seconds=30), validate_only=True)
+        return {each.name: each.value for each in answer.topics[0].configs if each.name in sent}
+
+    assert answered(pair.ours) == answered(pair.theirs)
+
+
 @pytest.mark.parametrize(("kind", "name"), [(BROKER, "1"), (TOPIC, "described")])
 def test_what_has_no_effect_says_so_before_kafkas_documentation_and_all_else_has_some(
     pair: Pair, kind: int, name: str
