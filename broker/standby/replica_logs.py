@@ -52,7 +52,10 @@ class ReplicaLogs:
         """Partitions whose log cannot be created, with the reason."""
 
     def change_logs(self, before: MetadataImage, after: MetadataImage) -> None:
-        """Delete, configure and create logs. Blocks; raises nothing: a log that cannot be created is `missing`."""
+        """Delete, configure and create logs. Blocks; raises nothing: a log that cannot be created is `missing`.
+
+        Missing logs are tried again, whatever has changed.
+        """
         gone = [name for name, topic in before.topics.items() if _topic_id(after, name) != topic.topic_id]
         self._log_manager.delete(
             TopicPartition(name, number) for name in gone for number in before.topics[name].partitions
@@ -66,8 +69,9 @@ class ReplicaLogs:
                         self._log_manager.update_topic_config(name, self._live.log_config(name))
         # With a directory offline a missing log may be there: it is not created in another one.
         is_new = not self._log_manager.failures.offline
+        incomplete = {key.topic for key in self.missing}
         for name, topic in after.topics.items():
-            if topic is before.topics.get(name):
+            if topic is before.topics.get(name) and name not in incomplete:
                 continue
             for number in topic.partitions:
                 key = TopicPartition(name, number)
@@ -75,7 +79,8 @@ class ReplicaLogs:
                     try:
                         create_log(topic, key, self._log_manager, self._directory_ids, is_new=is_new)
                     except BrokerError as error:
-                        logger.error("the log of %s cannot be created, so it is not copied: %s", key, error)
+                        if key not in self.missing:
+                            logger.error("the log of %s cannot be created, so it is not copied yet: %s", key, error)
                         self.missing[key] = error.message
 
     def follow(self, image: MetadataImage, fetcher: LeaderFetcher) -> None:

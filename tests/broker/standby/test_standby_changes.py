@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,7 @@ from tests.support.daemon import Daemon, start_daemon
 from tests.support.eventually import eventually
 from tests.support.kafka.kafka_wire import KafkaWire
 from tests.support.mirrors.copies import MIRROR, admin_of, has_copied, until
+from tests.support.small_disk import small_disk_or_skip, use_up_files
 from tests.support.standby import Standby
 from tests.support.storage.records import plain
 from tests.support.wire import WireClient
@@ -264,3 +266,26 @@ async def test_a_planned_switch_stops_the_mirrors_of_the_active_broker_and_the_n
         await produce(source, "t", 0, 2)
         await until(standby, has_copied(9))
     assert active.stop() == 0
+
+
+async def produce_one(bootstrap: str, topic: str) -> None:
+    async with Producer(ProducerConfig(bootstrap=bootstrap)) as producer:
+        await producer.send_and_wait(topic, b"v", partition=0)
+
+
+def test_a_log_for_which_the_standby_had_no_room_is_copied_once_it_has(tmp_path: Path) -> None:
+    with (
+        small_disk_or_skip(tmp_path / "standby", "64m", files=200) as disk,
+        start_daemon(tmp_path / "active") as active,
+        Standby(disk, active.bootstrap) as standby,
+    ):
+        active.create_topic("before", partitions=1)
+        eventually(lambda: (standby.data_directory / "before-0").exists(), what="the standby copies")
+        use_up_files(disk / "filler")
+        active.create_topic("t", partitions=1)
+        asyncio.run(produce_one(active.bootstrap, "t"))
+        refused = "the log of t-0 cannot be created, so it is not copied yet"
+        eventually(lambda: refused in (disk / "daemon.log").read_text(), what="the standby has no room")
+        shutil.rmtree(disk / "filler")
+        until_equal(standby, active)
+        assert (disk / "daemon.log").read_text().count(refused) == 1
