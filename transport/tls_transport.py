@@ -92,6 +92,7 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
         "_connected",
         "_deadline",
         "_delivers_later",
+        "_ended",
         "_engine",
         "_inner",
         "_failure",
@@ -142,6 +143,8 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
         self._told_paused = False
         self._reading_paused = False
         self._delivers_later = False
+        self._ended = False
+        """After the peer's close_notify. Reading on would only collect what it sends behind it."""
         self._closing = False
 
     # --- called by the loop
@@ -244,7 +247,7 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
 
     def is_reading(self) -> bool:
         """Whether the protocol gets data."""
-        return not self._reading_paused and not self.is_closing()
+        return not self._reading_paused and not self._ended and not self.is_closing()
 
     def is_closing(self) -> bool:
         """Whether the connection is closed or closing."""
@@ -376,9 +379,12 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
                     break
                 protocol.buffer_updated(filled)
         except EOFError:
-            if not self._closing and not protocol.eof_received():
-                self.close()
-            return self.is_reading()
+            self._ended = True
+            if not self.is_closing():
+                self._inner.pause_reading()
+                if not protocol.eof_received():
+                    self.close()
+            return False
         except ssl.SSLError as error:
             self._broke(error)
             return False

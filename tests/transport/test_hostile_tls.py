@@ -78,6 +78,7 @@ class Sink(asyncio.BufferedProtocol):
     def __init__(self) -> None:
         self.made = 0
         self.lost = 0
+        self.ended = 0
         self.received = bytearray()
         self._buffer = memoryview(bytearray(1000))
 
@@ -86,6 +87,10 @@ class Sink(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.lost += 1
+
+    def eof_received(self) -> bool:
+        self.ended += 1
+        return True
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._buffer
@@ -323,6 +328,25 @@ def test_a_few_key_updates_change_nothing_for_the_data_after_them(keys: tuple[ss
     client.server.feed(key_updates(path, EMPTY_RECORDS_MAX, b"data", answered=True))
     assert client.server.sink.received == b"data"
     client.server.end()
+
+
+def test_nothing_is_collected_after_the_end_of_the_stream() -> None:
+    """The connection may stay open for the answers to what came before."""
+    client = Client()
+    assert client.connect()
+    server = client.server
+    client.engine.encrypt(b"request")
+    client.engine.close_notify()
+    server.feed(client.engine.outgoing())
+    assert server.sink.received == b"request"
+    assert server.sink.ended == 1
+    assert not server.wire.closed
+    server.transport.pause_reading()
+    server.transport.resume_reading()  # as a protocol does whose buffer was full
+    server.turn()
+    assert not server.wire.reading
+    assert server.sink.ended == 1
+    server.end()
 
 
 def test_a_turn_of_the_loop_decrypts_a_bounded_number_of_records() -> None:
