@@ -338,6 +338,6 @@ def _set_failures(results: Sequence[object], failed: Mapping[str, BrokerError]) 
     from barnabas.protocol.messages.topics.topics import TopicResult
 
     for result in results:
-        if isinstance(result, TopicResult) and result.name in failed:
+        if isinstance(result, TopicResult) and result.name is not None and result.name in failed:
             error = failed[result.name]
             result.error, result.message = error.code, error.message

@@ -101,15 +101,17 @@ def plan_delete_topics(
             if not config.get_bool("delete.topic.enable"):
                 message = "Topic deletion is disabled: delete.topic.enable is false."
                 raise BrokerError(ErrorCode.TOPIC_DELETION_DISABLED, message)
+            _ensure_one_reference(reference)
             if times_asked[reference.name, reference.topic_id] > 1:
-                message = f"Duplicate topic name: '{reference.name}'." if reference.name else "Duplicate topic id."
+                by_id = reference.name is None
+                message = "Duplicate topic id." if by_id else f"Duplicate topic name: '{reference.name}'."
                 raise BrokerError(ErrorCode.INVALID_REQUEST, message)
             topic = _referred(planning, reference)
             take_quota(len(topic.partitions))
             planning.add([RemoveTopicRecord(topic.topic_id), *_of_deleted_mirror(image, topic.name)])
             results.append(TopicResult(topic.name, topic_id=topic.topic_id, partitions=len(topic.partitions)))
         except BrokerError as error:
-            results.append(TopicResult(reference.name or "", error.code, error.message, reference.topic_id))
+            results.append(TopicResult(reference.name, error.code, error.message, reference.topic_id))
     return Plan(results, planning.records)
 
 
@@ -256,13 +258,18 @@ def _of_deleted_mirror(image: MetadataImage, topic: str) -> list[ConfigRecord]:
     return [mirror_record(topic_mirror_key(topic), deleted.text())]
 
 
-def _referred(planning: PlanningImage, reference: TopicReference) -> TopicImage:
+def _ensure_one_reference(reference: TopicReference) -> None:
+    """Raise BrokerError INVALID_REQUEST for neither a name nor an id, and for both."""
     if reference.topic_id == ZERO_UUID:
         if reference.name is None:
             raise BrokerError(ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
-        return _existing(planning, reference.name)
-    if reference.name is not None:
+    elif reference.name is not None:
         raise BrokerError(ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id.")
+
+
+def _referred(planning: PlanningImage, reference: TopicReference) -> TopicImage:
+    if reference.name is not None:
+        return _existing(planning, reference.name)
     topic = planning.topic_by_id(reference.topic_id)
     if topic is None:
         raise BrokerError(ErrorCode.UNKNOWN_TOPIC_ID, f"no topic has the id {uuid_text(reference.topic_id)}")

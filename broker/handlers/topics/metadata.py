@@ -165,7 +165,8 @@ class MetadataHandler:
             refused = dict.fromkeys(missing, error.code)
         else:
             # A topic above the client's quota is unknown: the client asks again later.
-            refused = {result.name: result.error for result in created.topics if result.error is not _ABOVE_QUOTA}
+            results = zip(missing, created.topics, strict=True)
+            refused = {name: result.error for name, result in results if result.error is not _ABOVE_QUOTA}
         # A topic that another client created meanwhile is refused here, but it is in the image and answered from there.
         return await self._answer(Turns(), session, request, asked._replace(refused={**asked.refused, **refused}))
 

@@ -136,7 +136,7 @@ class DeleteTopicsHandler:
         error = denial(ResourceType.TOPIC)
         for position, (each, name) in found.items():
             if each.topic_id != ZERO_UUID and name in denied:
-                shown = "" if name in hidden else name
+                shown = None if name in hidden else name
                 results[position] = TopicResult(shown, error.code, error.message, each.topic_id)
             elif each.topic_id == ZERO_UUID and (name in hidden or (name in denied and self._exists(name))):
                 results[position] = TopicResult(name, error.code, error.message)

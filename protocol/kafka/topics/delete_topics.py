@@ -20,13 +20,13 @@ from barnabas.protocol.kafka.schema import (
     Array,
     Computed,
     Message,
+    Sized,
     Struct,
     rows,
     since,
     until,
 )
 from barnabas.protocol.messages.topics.topics import DeleteTopicsRequest, TopicReference, TopicResult, TopicsResponse
-from barnabas.protocol.uuids import ZERO_UUID
 
 
 def _request(
@@ -48,14 +48,8 @@ def _error_before_deletion_could_be_disabled(topic: TopicResult) -> ErrorCode:
     return ErrorCode.INVALID_REQUEST if topic.error is ErrorCode.TOPIC_DELETION_DISABLED else topic.error
 
 
-def _name_or_null(topic: TopicResult) -> str | None:
-    """Return null for a topic that was referred to by an unknown id."""
-    return None if not topic.name and topic.topic_id != ZERO_UUID else topic.name
-
-
 _TOPIC = Struct(
-    name=until(5, STRING),
-    nullable_name=since(6, Computed(NULLABLE_STRING, _name_or_null)),
+    name=Sized("string", nullable_from=6),
     topic_id=since(6, UUID),
     old_error=until(2, Computed(INT16, _error_before_deletion_could_be_disabled)),
     error=since(3, INT16),
@@ -82,5 +76,5 @@ def encode_response(version: int, response: TopicsResponse) -> bytes:
 def encode_error(version: int, request: DeleteTopicsRequest, code: ErrorCode, message: str) -> bytes:
     """The same refusal for every topic."""
     rows = [TopicResult(name, code, message) for name in request.names]
-    rows += [TopicResult(each.name or "", code, message, each.topic_id) for each in request.references]
+    rows += [TopicResult(each.name, code, message, each.topic_id) for each in request.references]
     return RESPONSE.write(version, TopicsResponse(rows))

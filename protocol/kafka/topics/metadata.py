@@ -118,7 +118,9 @@ def _encode(version: int, response: MetadataResponse, code: ErrorCode) -> bytes:
     partition = _partition_writer(version)
     for topic in response.topics:
         out += INT16.pack(topic.error)
-        out += text(topic.name) if topic.name or version < _TOPIC_IDS_FROM else NO_TAGS
+        # null for an id without a name; the name "" was asked for
+        is_null = not topic.name and topic.topic_id != ZERO_UUID and version >= _TOPIC_IDS_FROM
+        out += NO_TAGS if is_null else text(topic.name)
         if version >= _TOPIC_ID_FIELD_FROM:
             out += topic.topic_id
         if version >= _INTERNAL_FROM:

@@ -90,12 +90,12 @@ class CreatePartitionsRequest:
 class TopicResult:
     """One topic's result. `topic_id` and `partitions` are those of a created or deleted topic.
 
-    With `error` NONE, `message` may be a warning (a topic that Apache Kafka 4.x would refuse to open). `name` is "" for
-    an unknown id. `replication_factor` and `configs` are those of a created topic, if requested; `config_error` is why
-    they are left out.
+    With `error` NONE, `message` may be a warning (a topic that Apache Kafka 4.x would refuse to open). `name` is None
+    where the request had none and the id is unknown. `replication_factor` and `configs` are those of a created topic,
+    if requested; `config_error` is why they are left out.
     """
 
-    name: str
+    name: str | None
     error: ErrorCode = ErrorCode.NONE
     message: str | None = None
     topic_id: bytes = ZERO_UUID

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 
 from barnabas.protocol.errors import ErrorCode
 from tests.support.daemon import Daemon, start_daemon
-from tests.support.kafka.kafka_wire import KafkaWire, schema
+from tests.support.kafka.kafka_wire import KafkaWire, metadata_request, schema
 
 TIMEOUT = timedelta(seconds=30)
 
@@ -101,6 +102,23 @@ def test_one_bad_topic_does_not_fail_the_others(kafka: KafkaWire) -> None:
     (row,) = create(kafka, new_topic("mixed-good"))
     assert (row.error_code, row.error_message) == (36, "Topic 'mixed-good' already exists.")
     assert partitions(kafka, "mixed-twice") == -1
+
+
+@pytest.mark.parametrize("version", [9, 11, 12, 13])
+@pytest.mark.parametrize("creates", [False, True])
+def test_metadata_answers_an_empty_name_with_the_name(kafka: KafkaWire, version: int, creates: bool) -> None:
+    request = replace(metadata_request(version, ""), allow_auto_topic_creation=creates)
+    kafka.send(request)
+    (topic,) = kafka.receive("metadata", version).topics
+    assert (topic.error_code, topic.name) == (ErrorCode.INVALID_TOPIC_EXCEPTION, "")
+
+
+def test_a_deletion_is_answered_with_the_name_of_the_request(kafka: KafkaWire) -> None:
+    unknown = UUID(int=77)
+    assert delete(kafka, "") == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
+    assert delete(kafka, None) == (ErrorCode.INVALID_REQUEST, None)
+    assert delete(kafka, None, unknown) == (ErrorCode.UNKNOWN_TOPIC_ID, None)
+    assert delete(kafka, "", unknown) == (ErrorCode.INVALID_REQUEST, "")
 
 
 def test_validating_creates_nothing(kafka: KafkaWire) -> None:

@@ -194,8 +194,8 @@ def test_a_topic_can_be_deleted_by_its_id(image: MetadataImage, config: BrokerCo
     plan = plan_delete_topics(image, [], config=config, references=references)
     assert [(result.name, result.error) for result in plan.results] == [
         ("old.topic", ErrorCode.NONE),
-        ("", ErrorCode.UNKNOWN_TOPIC_ID),
-        ("", ErrorCode.INVALID_REQUEST),
+        (None, ErrorCode.UNKNOWN_TOPIC_ID),
+        (None, ErrorCode.INVALID_REQUEST),
         ("old.topic", ErrorCode.INVALID_REQUEST),
     ]
     assert plan.records == [RemoveTopicRecord(bytes([1] * 16))]

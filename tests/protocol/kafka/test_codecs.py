@@ -131,13 +131,15 @@ def test_an_answer_to_metadata_is_read_back(version: int) -> None:
         [
             TopicMetadata("known", ErrorCode.NONE, TOPIC_ID, (partition,), True, TOPIC_OPERATIONS),
             TopicMetadata("", ErrorCode.UNKNOWN_TOPIC_ID, TOPIC_ID),
+            TopicMetadata("", ErrorCode.INVALID_TOPIC_EXCEPTION),
         ],
         1,
         CLUSTER_OPERATIONS,
     )
     found = answer("metadata", version, metadata.encode_response(version, response))
     assert [(each.node_id, each.host, each.port) for each in found.brokers] == [(1, "host", 9092)]
-    known, unknown = found.topics
+    known, unknown, unnamed = found.topics
+    assert (unnamed.name, unnamed.error_code) == ("", ErrorCode.INVALID_TOPIC_EXCEPTION)
     assert (known.name, known.error_code) == ("known", ErrorCode.NONE)
     assert (unknown.name, unknown.error_code) == (None if version >= 12 else "", ErrorCode.UNKNOWN_TOPIC_ID)
     (only,) = known.partitions
