@@ -492,7 +492,8 @@ def test_a_reader_of_unknown_security_must_ignore_it(tmp_path: Path) -> None:
     assert examine([tmp_path], enforced=EnforcedSecurity(authorizer=True)).stopping(BARNABAS_READ_ONLY) == ()
 
 
-def test_serve_accepts_ignore_security(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["ignore.security", "adopt.topics"])
+def test_serve_has_a_flag_for_what_it_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     taken: list[BrokerConfig] = []
 
     def run(config: BrokerConfig, ready_file: Path | None) -> int:
@@ -500,8 +501,8 @@ def test_serve_accepts_ignore_security(tmp_path: Path, monkeypatch: pytest.Monke
         return 0
 
     monkeypatch.setattr("barnabas.broker.server.run", run)
-    for words in ([], ["--ignore-security"]):
+    for words in ([], [f"--{name.replace('.', '-')}"]):
         result = CliRunner().invoke(main, ["serve", "--set", f"log.dirs={tmp_path}", *words])
         assert result.exit_code == 0, result.output
         assert gc.isenabled()  # off only while a start imports modules and loads logs
-    assert [config.get_bool("ignore.security") for config in taken] == [False, True]
+    assert [config.get_bool(name) for config in taken] == [False, True]
