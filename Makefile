@@ -129,12 +129,14 @@ check: $(INSTALLED)
 	$(BIN)/python -m barnabas.broker.metrics.document --check
 	$(BIN)/python -m tools.compatibility --check
 	$(BIN)/python -m tools.ecosystem --check
+	$(BIN)/python -m tools.surface --check
 
 docs: $(INSTALLED)
 	$(BIN)/python -m barnabas.config.document --write
 	$(BIN)/python -m barnabas.broker.metrics.document --write
 	$(BIN)/python -m tools.compatibility --write
 	$(BIN)/python -m tools.ecosystem --write
+	$(BIN)/python -m tools.surface --write
 
 compatibility: $(BYTECODE)
 	BARNABAS_INTEROP=$(INTEROP) BARNABAS_COMPATIBILITY_RESULT=docs/compatibility.json $(BIN)/python -m pytest -m interop \
