@@ -184,7 +184,7 @@ BROKERS_OWN = {
 
 
 @pytest.mark.parametrize("is_default", [True, False])
-@pytest.mark.parametrize("name", list(BROKERS_OWN))
+@pytest.mark.parametrize("name", sorted(BROKERS_OWN))
 def test_a_stored_value_that_is_not_understood_keeps_the_topics_that_take_it(name: str, is_default: bool) -> None:
     topic_name = BROKERS_OWN[name]
     stored, legal = {name: "of a later Kafka"}, {topic_name: show(TOPIC_PROPERTIES[topic_name].default) or ""}
