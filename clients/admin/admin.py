@@ -346,15 +346,23 @@ class Admin:
         """Abort the id's open transaction, and fence its producer. Raises RefusedError for an unknown id."""
         await abort_transaction(self._cluster, self.config, transactional_id)
 
-    async def open_transactions(self, partitions: Iterable[TopicPartition]) -> list[OpenTransaction]:
-        """Find the open transactions of these partitions, also those that hang. Raises RefusedError for a partition."""
-        return await open_transactions(self._cluster, self.config, partitions)
+    async def open_transactions(
+        self, partitions: Iterable[TopicPartition], *, missing_ok: bool = False
+    ) -> list[OpenTransaction]:
+        """Find the open transactions of these partitions, also those that hang. Raises RefusedError for a partition.
+
+        `missing_ok`: partitions of a listing that are gone by now, or whose logs are still being created, have none.
+        """
+        return await open_transactions(self._cluster, self.config, partitions, missing_ok=missing_ok)
 
     async def find_hanging_transactions(
-        self, partitions: Iterable[TopicPartition], *, longer_than_ms: int
+        self, partitions: Iterable[TopicPartition], *, longer_than_ms: int, missing_ok: bool = False
     ) -> list[OpenTransaction]:
-        """Find open transactions that no coordinator will end, whose last record is older than `longer_than_ms`."""
-        return await find_hanging(self._cluster, self.config, partitions, longer_than_ms)
+        """Find open transactions that no coordinator will end, whose last record is older than `longer_than_ms`.
+
+        Raises RefusedError for a partition; `missing_ok` as in `open_transactions`.
+        """
+        return await find_hanging(self._cluster, self.config, partitions, longer_than_ms, missing_ok=missing_ok)
 
     async def abort_hanging_transaction(self, transaction: OpenTransaction) -> None:
         """Write an abort marker for a transaction that no coordinator will end. Raises RefusedError."""

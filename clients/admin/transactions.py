@@ -134,27 +134,38 @@ async def abort_transaction(cluster: Cluster, config: ClientConfig, transactiona
 
 
 async def open_transactions(
-    cluster: Cluster, config: ClientConfig, partitions: Iterable[TopicPartition]
+    cluster: Cluster, config: ClientConfig, partitions: Iterable[TopicPartition], *, missing_ok: bool
 ) -> list[OpenTransaction]:
-    """Find all open transactions of these partitions. Raises RefusedError for a partition."""
-    return [found for part in _parts(partitions) for found in await _open_transactions(cluster, config, part)]
+    """Find all open transactions of these partitions. Raises RefusedError for a partition.
+
+    `missing_ok`: partitions that do not exist have none, as those of a listing that are deleted meanwhile, or whose
+    logs are still being created.
+    """
+    return [
+        found for part in _parts(partitions) for found in await _open_transactions(cluster, config, part, missing_ok)
+    ]
 
 
 async def find_hanging(
-    cluster: Cluster, config: ClientConfig, partitions: Iterable[TopicPartition], longer_than_ms: int
+    cluster: Cluster,
+    config: ClientConfig,
+    partitions: Iterable[TopicPartition],
+    longer_than_ms: int,
+    *,
+    missing_ok: bool,
 ) -> list[OpenTransaction]:
-    """Find open transactions of these partitions that no coordinator will end. Raises RefusedError for a partition."""
+    """Find open transactions of these partitions that no coordinator will end; see `open_transactions`."""
     oldest = time.time_ns() // 1_000_000 - longer_than_ms
-    candidates = [
-        found for found in await open_transactions(cluster, config, partitions) if found.last_timestamp < oldest
-    ]
+    opened = await open_transactions(cluster, config, partitions, missing_ok=missing_ok)
+    candidates = [found for found in opened if found.last_timestamp < oldest]
     if not candidates:
         return []
     known = await _known_partitions(cluster, config, {each.producer_id for each in candidates})
     unknown = [each for each in candidates if each.topic_partition not in known.get(each.producer_id, ())]
+    where = dict.fromkeys(each.topic_partition for each in unknown)
     still_open = {
         (each.topic_partition, each.start_offset)
-        for each in await open_transactions(cluster, config, dict.fromkeys(each.topic_partition for each in unknown))
+        for each in await open_transactions(cluster, config, where, missing_ok=missing_ok)
     }  # a transaction that ended between the requests does not hang
     return [each for each in unknown if (each.topic_partition, each.start_offset) in still_open]
 
@@ -185,7 +196,7 @@ async def abort_hanging(cluster: Cluster, config: ClientConfig, transaction: Ope
 
 
 async def _open_transactions(
-    cluster: Cluster, config: ClientConfig, partitions: list[TopicPartition]
+    cluster: Cluster, config: ClientConfig, partitions: list[TopicPartition], missing_ok: bool
 ) -> list[OpenTransaction]:
     topics = [DescribeProducersTopic(name, numbers) for name, numbers in by_topic(partitions).items()]
     response: DescribeProducersResponse = await ask_any(
@@ -195,6 +206,8 @@ async def _open_transactions(
     for topic in response.topics:
         for result in topic.partitions:
             topic_partition = TopicPartition(topic.name, result.partition)
+            if result.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and missing_ok:
+                continue
             if result.error is not ErrorCode.NONE:
                 raise RefusedError.of_partition(topic_partition, result.error, result.message)
             found += [

@@ -87,6 +87,7 @@ async def hanging(
         for each in topic.partitions
         if each.leader >= 0 and (not numbers or each.partition in numbers)
     ]
+    hanging_there = await admin.find_hanging_transactions(partitions, longer_than_ms=longer_than_ms, missing_ok=True)
     return [
         {
             "topic": each.topic_partition.topic,
@@ -97,5 +98,5 @@ async def hanging(
             "start_offset": each.start_offset,
             "last_timestamp": each.last_timestamp,
         }
-        for each in await admin.find_hanging_transactions(partitions, longer_than_ms=longer_than_ms)
+        for each in hanging_there
     ]

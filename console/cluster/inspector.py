@@ -178,7 +178,8 @@ class _Round:
         partitions = [TopicPartition(topic.name, each.partition) for each in topic.partitions if each.leader >= 0]
         subject = f"hanging transactions of topic {topic.name} are not looked for"
         hanging = await self._ask(
-            subject, self._admin.find_hanging_transactions(partitions, longer_than_ms=_HANGS_AFTER_MS)
+            subject,
+            self._admin.find_hanging_transactions(partitions, longer_than_ms=_HANGS_AFTER_MS, missing_ok=True),
         )
         if not hanging:
             return []

@@ -38,7 +38,7 @@ async def explain_producer(admin: Admin, producer_id: int) -> ExplainedTransacti
     known = [
         _known(each) for each in await described(admin, [each.transactional_id for each in listed], missing_ok=True)
     ]
-    everywhere = await admin.open_transactions(await _all_partitions(admin))
+    everywhere = await admin.open_transactions(await _all_partitions(admin), missing_ok=True)
     partitions = {each.topic_partition for each in everywhere if each.producer_id == producer_id}
     if not known and not partitions:
         raise CommandFailure(f"no transactional id and no open transaction has producer id {producer_id}")
@@ -62,7 +62,7 @@ async def explain_readable(admin: Admin, partition: TopicPartition) -> Explained
 
 async def explain_all(admin: Admin) -> ExplainedTransactions:
     """Explain all partitions with an open transaction."""
-    found = await admin.open_transactions(await _all_partitions(admin))
+    found = await admin.open_transactions(await _all_partitions(admin), missing_ok=True)
     return await _explained(admin, [], {each.topic_partition for each in found})
 
 

@@ -11,8 +11,11 @@ from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
+from click.testing import CliRunner
+
 from barnabas.broker.coordinator_log.topic import partition_of
 from barnabas.broker.storage.files.failpoints import VARIABLE as FAILPOINTS
+from barnabas.commands.main import main
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.topic_name import OFFSETS_TOPIC
 from tests.support.daemon import start_daemon, with_fault
@@ -174,6 +177,17 @@ def test_partitions_without_waiting_groups_are_created_after_the_others(tmp_path
         with KafkaWire(daemon.host, daemon.port) as kafka:
             until_loaded(kafka)
             assert [fetch(kafka, group, "t")[0][0] for group in groups] == [1, 1, 3]
+
+
+def test_commands_about_all_transactions_pass_over_partitions_whose_logs_are_being_created(tmp_path: Path) -> None:
+    with start_daemon(tmp_path, environ=with_fault(tmp_path, LONG_PAUSES)) as daemon:
+        with KafkaWire(daemon.host, daemon.port) as kafka:
+            create_topic(kafka, "t")
+            assert commit(kafka, "first", "t", {0: 1}) == [0]
+        for command in ("transaction find-hanging", f"transaction find-hanging {OFFSETS_TOPIC}", "explain transaction"):
+            result = CliRunner().invoke(main, [*command.split(), "--bootstrap", daemon.bootstrap])
+            assert result.exit_code == 0, result.output
+        assert len(directories(tmp_path)) == 1
 
 
 def test_a_clean_stop_creates_the_rest_and_a_deletion_does_not_wait_for_it(tmp_path: Path) -> None:
