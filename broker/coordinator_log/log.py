@@ -14,7 +14,9 @@ Source: Kafka's CoordinatorRuntime.
 
 A client that is refused a change tries again immediately, and finds its coordinator here again: on a full disk one
 consumer made 1,000 generations a second. So the answer to a change that could not be written (15) waits for
-REFUSAL_SECONDS. A connection has one such request at a time, which bounds their number.
+REFUSAL_SECONDS. A connection has one such request at a time, which bounds their number. It also makes what comes behind
+wait: clients that commit offsets after each record have many commits on the way, and heartbeats behind them, so commits
+are refused at once. Clients pause by themselves before they repeat one.
 """
 
 from __future__ import annotations
@@ -152,19 +154,19 @@ class CoordinatorLog:
         self._loading.clear()
         self._unloadable.clear()
 
-    def append(self, key: str, encode: Encode, replay: Callable[[], None]) -> Appended:
+    def append(self, key: str, encode: Encode, replay: Callable[[], None], *, pauses: bool = True) -> Appended:
         """Append batches to the key's partition, then call `replay`, which applies them to memory.
 
         `replay` has been called when this returns, unless the append failed or the topic has to be created first.
-        Raises nothing: the answer carries the error.
+        Raises nothing: the answer carries the error, without `pauses` at once.
         """
         if self._is_to_come(key):
             answer: Appended = Deferred()
-            self._when_created(key, encode, replay, answer)
+            self._when_created(key, encode, replay, answer, pauses=pauses)
             return answer
-        return self._append(key, encode, replay)
+        return self._append(key, encode, replay, pauses=pauses)
 
-    def append_to(self, number: int, write: Write, replay: Callable[[], None]) -> Appended:
+    def append_to(self, number: int, write: Write, replay: Callable[[], None], *, pauses: bool = True) -> Appended:
         """Let `write` append to an existing partition, then call `replay`, which applies the change to memory.
 
         Raises nothing: the answer carries the error, COORDINATOR_LOAD_IN_PROGRESS while the partition is loaded.
@@ -179,7 +181,7 @@ class CoordinatorLog:
             self._partitions.replication.ensure_in_time(partition)
             appended = write(partition)
         except BrokerError as error:
-            self._refuse(self._as_coordinator_error(error), answer.resolve)
+            self._refuse(self._as_coordinator_error(error), answer.resolve, pauses=pauses)
             return answer
         replay()
         if appended.flush_due:
@@ -220,7 +222,7 @@ class CoordinatorLog:
             self._wait_for_flush(number, partition, partition.log.log_end_offset, answer)
         return answer
 
-    def when_ready(self, key: str, then: Then) -> None:
+    def when_ready(self, key: str, then: Then, *, pauses: bool = True) -> None:
         """Call `then` once the key's partition exists: immediately, unless the topic has to be created first.
 
         A request that depends on earlier ones has to wait: before the topic exists, appends are not replayed.
@@ -233,7 +235,7 @@ class CoordinatorLog:
             if error is None:
                 then(None)
             else:
-                self._refuse(self._as_coordinator_error(error), then)
+                self._refuse(self._as_coordinator_error(error), then, pauses=pauses)
 
         self._creation.wait(key, created)
 
@@ -241,9 +243,9 @@ class CoordinatorLog:
         """Return once all partitions of the topic exist. Called when the broker stops."""
         await self._creation.finish()
 
-    def _refuse(self, error: BrokerError, then: Then) -> None:
+    def _refuse(self, error: BrokerError, then: Then, *, pauses: bool) -> None:
         """Pass the error of a change on; later if clients would try again at once."""
-        if error.code is ErrorCode.COORDINATOR_NOT_AVAILABLE:
+        if pauses and error.code is ErrorCode.COORDINATOR_NOT_AVAILABLE:
             self._loop.call_later(REFUSAL_SECONDS, then, error)
         else:
             then(error)
@@ -263,20 +265,22 @@ class CoordinatorLog:
         """Return whether the key's partition does not exist yet; the metadata has the topic before its logs exist."""
         return self.topic.name not in self._store.image.topics or self._creation.awaits(key)
 
-    def _when_created(self, key: str, encode: Encode, replay: Callable[[], None], answer: Appended) -> None:
+    def _when_created(
+        self, key: str, encode: Encode, replay: Callable[[], None], answer: Appended, *, pauses: bool
+    ) -> None:
         def created(error: BrokerError | None) -> None:
             if error is not None:
                 answer.resolve(error)
             else:
-                self._append(key, encode, replay).then(answer.resolve)
+                self._append(key, encode, replay, pauses=pauses).then(answer.resolve)
 
-        self.when_ready(key, created)
+        self.when_ready(key, created, pauses=pauses)
 
-    def _append(self, key: str, encode: Encode, replay: Callable[[], None]) -> Appended:
+    def _append(self, key: str, encode: Encode, replay: Callable[[], None], *, pauses: bool) -> Appended:
         def write(partition: Partition) -> AppendResult:
             return partition.append_internal(memoryview(encode(partition.log.config.max_message_bytes)))
 
-        return self.append_to(self.partition_of(key), write, replay)
+        return self.append_to(self.partition_of(key), write, replay, pauses=pauses)
 
     def _wait_for_flush(self, number: int, partition: Partition, flush_to: int, answer: Appended) -> None:
         def flushed(failed: Exception | None) -> None:

@@ -73,11 +73,13 @@ class GroupLog:
         *,
         atomic: bool = True,
         replayed: Callable[[], None] | None = None,
+        pauses: bool = True,
     ) -> Appended:
         """Append `records`, all of that group, replay them, and call `replayed`.
 
         They are one batch, or several if `atomic` is False. They are replayed when this returns, unless the append
-        failed or the topic has to be created first. Raises nothing: the answer carries the error.
+        failed or the topic has to be created first. Raises nothing: the answer carries the error, without `pauses` at
+        once.
         """
 
         def encode(max_bytes: int) -> bytearray:
@@ -90,7 +92,7 @@ class GroupLog:
             if replayed is not None:
                 replayed()
 
-        return self.coordinator_log.append(group_id, encode, replay)
+        return self.coordinator_log.append(group_id, encode, replay, pauses=pauses)
 
     def append_in_transaction(
         self, group_id: str, records: Sequence[GroupRecord], writer: TransactionWriter, replay: TransactionReplay

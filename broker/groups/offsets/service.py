@@ -105,7 +105,7 @@ class GroupOffsets:
             records.append(GroupRecord(OffsetCommitKey(request.group_id, topic.name, entry.partition), value))
         if not records:
             return response
-        return _commit_answer(request, response, self._log.append(request.group_id, records))
+        return _commit_answer(request, response, self._log.append(request.group_id, records, pauses=False))
 
     def delete(self, group_id: str, partitions: Sequence[PartitionKey]) -> Appended:
         """Delete offsets, committed and pending; partitions without one are ignored."""

@@ -21,6 +21,11 @@ from barnabas.broker.probes import ApiProbe, GroupProbe
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.groups.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from barnabas.protocol.messages.groups.join_group import GroupProtocol, JoinGroupRequest
+from barnabas.protocol.messages.groups.offset_commit import (
+    OffsetCommitPartition,
+    OffsetCommitRequest,
+    OffsetCommitTopic,
+)
 from barnabas.protocol.messages.groups.share_group_heartbeat import ShareGroupHeartbeatRequest
 from barnabas.protocol.messages.groups.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from barnabas.protocol.messages.groups.streams_topology import Subtopology, Topology
@@ -163,3 +168,13 @@ def test_a_client_that_never_pauses_is_refused_once_a_second_and_fills_no_log(
     host.make_room()
     host.loop.pass_time(3_000)
     assert client.is_in
+
+
+def test_a_commit_is_refused_at_once_so_that_heartbeats_behind_it_are_in_time(host: Host) -> None:
+    request = OffsetCommitRequest(GROUP, [OffsetCommitTopic(OFFSETS_TOPIC, [OffsetCommitPartition(0, 1)])])
+    answered: list[Any] = []
+    answer = host.groups.offsets.commit(request)
+    assert isinstance(answer, Deferred)
+    answer.then(answered.append)
+    host.loop.settle()
+    assert [answered[0].topics[0].partitions[0].error] == [ErrorCode.COORDINATOR_NOT_AVAILABLE]

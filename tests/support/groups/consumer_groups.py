@@ -148,6 +148,7 @@ class _Log:
         *,
         atomic: bool = True,
         replayed: Callable[[], None] | None = None,
+        pauses: bool = True,
     ) -> Deferred[Any]:
         def replay() -> None:
             for record in records:
