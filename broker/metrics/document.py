@@ -36,14 +36,15 @@ The broker answers HTTP on the address of the property `metrics.listener` (`127.
 | `/healthz` | {_HEALTHZ} |
 
 The port opens before the logs are loaded, so that the progress of a long recovery can be watched. Up to eight
-connections are served at a time, four requests of one host. A connection has five seconds for its request, and makes
-room for a new one before it has sent it: strangers that connect and say nothing keep no scrape and no probe away. A
-response has 30 seconds. `barnabas health` asks `/healthz` from this machine, for probes. Each scrape renders `/metrics`
-from plain counters; a broker with 1,000 partitions needs about 0.05 s of CPU for it, so scrape at most every 5 seconds.
-With `metrics.group.lag.enable=true` (default false) it also has the lag of groups: 0.02 s of CPU for 1,000 partitions
-with committed offsets, 0.2 s for 10,000, 2.1 s for 100,000. Python runs one thread at a time, so requests are slowed
-down: during a rendering of 100,000 an event loop that only echoes reached 15 % of its normal rate, with p99 7 ms, not
-0.5.
+connections are served at a time, four requests of one host, and eight more of this machine. A connection has five
+seconds for its request, and makes room for a new one before it has sent it; a host with several requests makes room for
+the others. So strangers that say nothing, or read no responses, keep no scrape and no probe away, unless they come from
+eight hosts. A response has 30 seconds. `barnabas health` asks `/healthz` from this machine, for probes. Each scrape
+renders `/metrics` from plain counters; a broker with 1,000 partitions needs about 0.05 s of CPU for it, so scrape at
+most every 5 seconds. With `metrics.group.lag.enable=true` (default false) it also has the lag of groups: 0.02 s of CPU
+for 1,000 partitions with committed offsets, 0.2 s for 10,000, 2.1 s for 100,000. Python runs one thread at a time, so
+requests are slowed down: during a rendering of 100,000 an event loop that only echoes reached 15 % of its normal rate,
+with p99 7 ms, not 0.5.
 
 Names end in their base unit, and in `_total` where they only grow. A counter starts at 0 with the process.
 """

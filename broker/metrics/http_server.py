@@ -4,9 +4,11 @@ Imported only when the first connection arrives (see `server`). HTTP/1.0, one re
 connection. The threads and the event loop never wait for each other.
 
 Strangers must not keep a probe away. A connection has `REQUEST_SECONDS_MAX` for its request, the TLS handshake
-included, and `CONNECTION_SECONDS_MAX` for the response. Where there are `CONNECTIONS_MAX`, a new one cuts off one that
-has sent no request: the oldest of the host that has most of these. So a host with one is safe from the others. Requests
-that are being answered are never cut off; a host may have `HOST_REQUESTS_MAX` of them.
+included, and `CONNECTION_SECONDS_MAX` for the response. A host may have `HOST_REQUESTS_MAX` requests. Where there are
+`CONNECTIONS_MAX` connections, a new one cuts off one that has sent no request: the oldest of the host that has most of
+these. If all have sent one, it cuts off the oldest of the host with most, unless that is the new one's. So a host with
+one connection is safe from the others. Connections of this machine, such as those of `barnabas health`, have as many
+places of their own: nobody else can take a probe from within away.
 """
 
 from __future__ import annotations
@@ -43,6 +45,8 @@ class _Open:
     """A connection that is being served."""
 
     host: str
+    is_own: bool
+    """Whether it comes from this machine."""
     deadline: float
     has_request: bool = False
 
@@ -52,10 +56,17 @@ class _QuietHandler(WSGIRequestHandler):
 
     server: BoundedHttpServer
     timeout = CONNECTION_SECONDS_MAX
+    error_message_format = "%(message)s\n"
+    error_content_type = "text/plain; charset=utf-8"
 
     def parse_request(self) -> bool:
-        """Read the request; return whether it is answered."""
-        return super().parse_request() and self.server.begin_answer(self.connection)
+        """Read the request; return whether it is answered by the application."""
+        if not super().parse_request():
+            return False
+        if self.server.begin_answer(self.connection):
+            return True
+        self.send_error(503, f"{HOST_REQUESTS_MAX} requests of this host are being answered already")
+        return False
 
     def address_string(self) -> str:
         # Overridden because older versions of the inherited method query a name server for each request.
@@ -149,16 +160,20 @@ class BoundedHttpServer(ThreadingMixIn, WSGIServer):
 
     def verify_request(self, request: Any, client_address: Any) -> bool:
         """Return whether there is room, or room was made. If not, socketserver closes the connection."""
+        host = client_address[0]
+        is_own = _is_own(request, host)
         with self._lock:
-            if len(self._open) < CONNECTIONS_MAX:
+            beside = [connection for connection, each in self._open.items() if each.is_own == is_own]
+            if len(beside) < CONNECTIONS_MAX:
                 return True
-            silent = {connection: each.host for connection, each in self._open.items() if not each.has_request}
-            if not silent:
-                logger.debug("metrics port: refusing a connection of %s, open=%d", client_address[0], CONNECTIONS_MAX)
+            silent = [connection for connection in beside if not self._open[connection].has_request]
+            candidates = silent or beside
+            ((most, count),) = Counter(self._open[each].host for each in candidates).most_common(1)
+            if not silent and (count == 1 or most == host):
+                logger.debug("metrics port: refusing a connection of %s, open=%d", host, CONNECTIONS_MAX)
                 return False
-            (most, _), *_ = Counter(silent.values()).most_common(1)
-            oldest = next(connection for connection, host in silent.items() if host == most)
-            logger.debug("metrics port: cutting off a connection of %s that has sent no request", most)
+            oldest = next(each for each in candidates if self._open[each].host == most)
+            logger.debug("metrics port: cutting off a connection of %s for one of %s", most, host)
             del self._open[oldest]
             _shut_down(oldest)
         return True
@@ -166,7 +181,8 @@ class BoundedHttpServer(ThreadingMixIn, WSGIServer):
     def process_request(self, request: Any, client_address: Any) -> None:
         """Start the connection's deadline and serve it in a thread."""
         with self._lock:
-            self._open[request] = _Open(client_address[0], time.monotonic() + REQUEST_SECONDS_MAX)
+            host = client_address[0]
+            self._open[request] = _Open(host, _is_own(request, host), time.monotonic() + REQUEST_SECONDS_MAX)
         super().process_request(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:
@@ -178,6 +194,14 @@ class BoundedHttpServer(ThreadingMixIn, WSGIServer):
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Log a failed connection at debug level, without a traceback: the cause is the client."""
         logger.debug("metrics port: connection of %s ended: %s", client_address[0], sys.exc_info()[1])
+
+
+def _is_own(connection: socket.socket, host: str) -> bool:
+    """Return whether a connection comes from the address that it goes to."""
+    try:
+        return bool(connection.getsockname()[0] == host)
+    except OSError:  # the client has reset it
+        return False
 
 
 def _shut_down(connection: socket.socket) -> None:

@@ -168,34 +168,76 @@ def test_clients_without_a_request_do_not_keep_others_from_scraping(port: Port, 
 def test_the_oldest_silent_connection_of_the_host_with_most_of_them_is_cut_off(port: Port) -> None:
     with ExitStack() as open_ones:
         probe = open_ones.enter_context(port.connect("127.0.0.2"))
-        silent = [open_ones.enter_context(port.connect()) for _ in range(3 * http_server.CONNECTIONS_MAX)]
+        silent = [open_ones.enter_context(port.connect("127.0.0.3")) for _ in range(3 * http_server.CONNECTIONS_MAX)]
         assert all(each.recv(1) == b"" for each in silent[: 2 * http_server.CONNECTIONS_MAX + 1])
         for each in (probe, silent[-1]):
             each.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
             assert each.recv(12) == b"HTTP/1.0 503"
 
 
-def test_a_host_that_reads_no_answers_leaves_room_for_others(port: Port, monkeypatch: pytest.MonkeyPatch) -> None:
-    held, release = threading.Semaphore(0), threading.Event()
+@pytest.fixture
+def held(port: Port, monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Semaphore]:
+    """Counts the requests for /held that are being answered; they are answered after the test."""
+    count, release = threading.Semaphore(0), threading.Event()
 
     def application(environ: dict[str, Any], start_response: Any) -> list[bytes]:
         if environ["PATH_INFO"] == "/held":
-            held.release()
+            count.release()
             assert release.wait(WAIT_S)
         start_response("200 OK", [])
         return [b"x"]
 
     monkeypatch.setattr(http_server, "make_application", lambda *_: application)
-    with ExitStack() as open_ones:
-        for _ in range(http_server.CONNECTIONS_MAX):
-            open_ones.enter_context(port.connect()).sendall(b"GET /held HTTP/1.0\r\n\r\n")
-        for _ in range(http_server.HOST_REQUESTS_MAX):
+    yield count
+    release.set()
+
+
+def hold(port: Port, held: threading.Semaphore, hosts: list[str], open_ones: ExitStack) -> list[socket.socket]:
+    """Occupy the places with requests of these hosts; return the connections."""
+    connections = []
+    for number in range(http_server.CONNECTIONS_MAX):
+        connections.append(open_ones.enter_context(port.connect(hosts[number % len(hosts)])))
+        connections[-1].sendall(b"GET /held HTTP/1.0\r\n\r\n")
+        if number < http_server.HOST_REQUESTS_MAX * len(hosts):
             assert held.acquire(timeout=WAIT_S)
-        with port.connect("127.0.0.2") as probe:
+    return connections
+
+
+@pytest.mark.parametrize("others", [["127.0.0.3"], ["127.0.0.3", "127.0.0.4"]])
+@pytest.mark.parametrize("probe", ["127.0.0.2", HOST])
+def test_hosts_that_read_no_answers_leave_room_for_others(
+    port: Port, held: threading.Semaphore, others: list[str], probe: str
+) -> None:
+    with ExitStack() as open_ones:
+        hold(port, held, others, open_ones)
+        with port.connect(probe) as connection:
+            connection.sendall(b"GET / HTTP/1.0\r\n\r\n")
+            assert connection.recv(12) == b"HTTP/1.0 200"
+        assert not held.acquire(blocking=False)
+
+
+def test_requests_of_many_hosts_are_not_cut_off_and_leave_room_for_this_machine(
+    port: Port, held: threading.Semaphore
+) -> None:
+    with ExitStack() as open_ones:
+        hosts = [f"127.0.0.{number + 10}" for number in range(http_server.CONNECTIONS_MAX)]
+        answered = hold(port, held, hosts, open_ones)
+        with port.connect("127.0.0.2") as refused:
+            assert refused.recv(1) == b""
+        with port.connect() as probe:
             probe.sendall(b"GET / HTTP/1.0\r\n\r\n")
             assert probe.recv(12) == b"HTTP/1.0 200"
-        assert not held.acquire(blocking=False)
-        release.set()
+        answered[0].setblocking(False)
+        with pytest.raises(BlockingIOError):
+            answered[0].recv(1)
+
+
+def test_a_host_with_too_many_requests_is_told_so(port: Port, held: threading.Semaphore) -> None:
+    with ExitStack() as open_ones:
+        refused = hold(port, held, ["127.0.0.3"], open_ones)[-1]
+        answer = refused.makefile("rb").read()
+        assert answer.startswith(b"HTTP/1.0 503 ")
+        assert answer.endswith(b"\r\n\r\n4 requests of this host are being answered already\n")
 
 
 @pytest.mark.parametrize("limit", ["REQUEST_SECONDS_MAX", "CONNECTION_SECONDS_MAX"])
