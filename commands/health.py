@@ -13,6 +13,7 @@ import click
 
 from barnabas.commands.exit_codes import ExitCode
 from barnabas.commands.failures import CommandFailure
+from barnabas.commands.options import PositiveNumber
 
 if TYPE_CHECKING:
     from barnabas.config import Listener
@@ -32,37 +33,45 @@ if TYPE_CHECKING:
 @click.option(
     "--timeout",
     "timeout_s",
-    type=click.FloatRange(min=0, min_open=True),
+    type=PositiveNumber(),
     metavar="SECONDS",
     default=5.0,
     show_default=True,
     help="Limit for each step.",
 )
 def health(config_file: Path | None, overrides: tuple[str, ...], timeout_s: float) -> None:
-    """Ask the broker of this machine whether it serves, as /healthz says it.
+    """Ask the broker of this machine whether it serves; print what /healthz says. Exit code 0: it does.
 
     The address is that of metrics.listener in the configuration, whose sources are those of `barnabas serve`. Proxies
     of the environment are not used. Without metrics.listener, or if it wants a client's certificate, a connection to
     the first of `listeners` has to be accepted.
     """
-    from barnabas.config import load
+    from barnabas.config import ConfigError, load
     from barnabas.config.listeners import METRICS
 
-    config = load(config_file=config_file, environ=os.environ, overrides=overrides)
+    try:
+        config = load(config_file=config_file, environ=os.environ, overrides=overrides)
+    except ConfigError as error:
+        raise CommandFailure(str(error), ExitCode.USAGE) from error
     metrics = config.metrics_listener
+    asked = f"metrics.listener={metrics}"
     try:
         if metrics is None or (
             metrics.name == "SSL" and config.listener_properties(METRICS).get_str("ssl.client.auth") == "required"
         ):
-            socket.create_connection(_address(config.listeners[0]), timeout_s).close()
+            client_listener = config.listeners[0]
+            asked = f"listeners={client_listener}"
+            socket.create_connection(_address(client_listener), timeout_s).close()
+            click.echo(f"{client_listener} accepts connections")
             return
         status, text = _ask(metrics, timeout_s)
     except OSError as error:
-        raise CommandFailure(f"the broker does not answer: {error}", ExitCode.NO_CONNECTION) from error
+        raise CommandFailure(f"the broker does not answer at {asked}: {error}", ExitCode.NO_CONNECTION) from error
     except http.client.HTTPException as error:
-        raise CommandFailure(f"metrics.listener={metrics} does not answer by HTTP: {error!r}") from error
+        raise CommandFailure(f"{asked} does not answer by HTTP: {error!r}") from error
     if status != http.client.OK:
         raise CommandFailure(text)
+    click.echo(text)
 
 
 def _ask(listener: Listener, timeout_s: float) -> tuple[int, str]:

@@ -27,6 +27,21 @@ _ESCAPE = re.compile(rb"\\(x[0-9a-fA-F]{2}|.)", re.DOTALL)
 _SIMPLE_ESCAPES = {b"t": b"\t", b"n": b"\n", b"r": b"\r", b"0": b"\0", b"\\": b"\\"}
 
 
+class PositiveNumber(click.FloatRange):
+    """Type of an option for seconds or days: not nan, nor more than a clock takes."""
+
+    def __init__(self, at_least: float = 0) -> None:
+        """`at_least` 0: anything above it."""
+        super().__init__(min=at_least, max=1_000_000, min_open=not at_least)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number. Raises BadParameter."""
+        number = super().convert(value, param, ctx)
+        if number != number:
+            self.fail("nan is not a number.", param, ctx)
+        return number
+
+
 def parse_timestamp(text: str) -> int:
     """Parse milliseconds since 1970, given as a number or as ISO 8601 (UTC without a zone). Raises BadParameter."""
     if re.fullmatch(r"[0-9]+", text):
@@ -185,7 +200,7 @@ def timeout_option(command: Command) -> Command:
     return click.option(
         "--timeout",
         "timeout_s",
-        type=click.FloatRange(min=0, min_open=True),
+        type=PositiveNumber(),
         metavar="SECONDS",
         default=DEFAULT_TIMEOUT_S,
         show_default=True,

@@ -9,6 +9,7 @@ import click
 from barnabas.commands.exit_codes import ExitCode
 from barnabas.commands.options import (
     DEFAULT_BOOTSTRAP,
+    PositiveNumber,
     check_bootstrap,
     check_kafka_version,
     client_security,
@@ -32,7 +33,7 @@ def doctor() -> None:
 @click.option(
     "--timeout",
     "timeout_s",
-    type=click.FloatRange(min=0, min_open=True),
+    type=PositiveNumber(),
     metavar="SECONDS",
     default=DEFAULT_TIMEOUT_S,
     show_default=True,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from barnabas.commands.options import bootstrap_option
+from barnabas.commands.options import PositiveNumber, bootstrap_option
 from barnabas.commands.pipeline.job import SessionChoice, run_job, session_options
 from barnabas.commands.pipeline.source import kafka_options
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 @click.option(
     "--every",
     "interval_s",
-    type=click.FloatRange(min=0.1),
+    type=PositiveNumber(0.1),
     metavar="SECONDS",
     help="Keep running, with a micro-batch at this interval.",
 )

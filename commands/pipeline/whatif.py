@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from barnabas.commands.options import as_dict, parse_key_value, parse_timestamp
+from barnabas.commands.options import PositiveNumber, as_dict, parse_key_value, parse_timestamp
 from barnabas.commands.output import print_note, print_table
 from barnabas.commands.pipeline.job import SessionChoice, run_job, session_options
 from barnabas.commands.pipeline.source import SharedDirectory, log_dirs_option, topics_option
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 @click.option("--now", metavar="TIME", help="Estimate as of this time: milliseconds since 1970, or ISO 8601.")
 @click.option(
     "--days",
-    type=click.FloatRange(min=0, min_open=True),
+    type=PositiveNumber(),
     metavar="DAYS",
     default=30.0,
     show_default=True,

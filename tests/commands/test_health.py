@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import trustme
@@ -35,6 +36,12 @@ def health(*settings: str, **environ: str) -> Result:
     return CliRunner().invoke(main, ["health", *arguments], env=environ)
 
 
+def test_it_prints_what_healthz_says(server: MetricsServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(STATE, "partitions", SimpleNamespace(without_log_count=3))
+    result = health(f"metrics.listener=127.0.0.1:{server.port}")
+    assert (result.exit_code, result.stdout) == (0, "serving, but 3 partitions have no log\n")
+
+
 def test_it_follows_metrics_listener_and_no_proxy(server: MetricsServer) -> None:
     listener = f"0.0.0.0:{server.port}"
     proxy = "http://127.0.0.1:1"
@@ -53,10 +60,17 @@ def test_no_answer_is_a_sentence(server: MetricsServer) -> None:
     server.close()
     result = health(f"metrics.listener=127.0.0.1:{server.port}")
     assert result.exit_code == ExitCode.NO_CONNECTION
-    assert "the broker does not answer" in result.stderr
+    assert f"the broker does not answer at metrics.listener=PLAINTEXT://127.0.0.1:{server.port}: " in result.stderr
     result = health("metrics.listener=127.0.0.1:0")
     assert result.exit_code == ExitCode.USAGE
     assert "takes a free port" in result.stderr
+
+
+@pytest.mark.parametrize("listener", ["nowhere", "127.0.0.1:99999"])
+def test_an_invalid_configuration_is_no_bug(listener: str) -> None:
+    result = health(f"metrics.listener={listener}")
+    assert result.exit_code == ExitCode.USAGE
+    assert f"metrics.listener={listener} in --set" in result.stderr
 
 
 def test_without_a_metrics_port_that_answers_it_a_client_listener_has_to_accept(tmp_path: Path) -> None:

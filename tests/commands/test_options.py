@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from barnabas.commands.options import (
+    PositiveNumber,
     as_dict,
     bootstrap_option,
     parse_escaped,
@@ -21,6 +22,13 @@ from barnabas.explanation.wording import time_text
 @bootstrap_option
 def show_bootstrap(bootstrap: str) -> None:
     click.echo(bootstrap)
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "1e12", "0", "-1", "x", ""])
+def test_a_number_of_seconds_is_one_that_a_clock_can_wait_for(text: str) -> None:
+    with pytest.raises(click.BadParameter):
+        PositiveNumber().convert(text, None, None)
+    assert PositiveNumber().convert("0.5", None, None) == PositiveNumber(0.5).convert("0.5", None, None) == 0.5
 
 
 @pytest.mark.parametrize(
