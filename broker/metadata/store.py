@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -210,6 +210,7 @@ def _open(config: BrokerConfig, log_manager: LogManager, clock: Clock, *, takes_
     image = _append_opening(log, replayed, opening, identity, log_dir, now_ms)
     warnings = [
         *_first_uses(report),
+        *(_adoption_left_on(config) if replayed.exists else ()),
         *opening.warnings,
         *security_warnings(report.security, enforced, ignored=ignored),
         *_complaints(image),
@@ -286,6 +287,14 @@ def _first_uses(report: DirectoryReport) -> list[str]:
         for each in report.directories
         if each.strangers
     ]
+
+
+def _adoption_left_on(config: BrokerConfig) -> Iterator[str]:
+    if config.get_bool("adopt.topics"):
+        yield (
+            f"{config.setting('adopt.topics')} has no effect where a metadata log is: remove it, because a start "
+            "without the metadata log would go on without its configs, ACLs and quotas"
+        )
 
 
 def _complaints(image: MetadataImage) -> list[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from barnabas.broker.metadata.directories.adoption import PartitionDirectories, adoption_records
+from barnabas.broker.metadata.directories.adoption import adoption_records
 from barnabas.broker.metadata.directories.contents import (
     list_log_directory,
     metadata_log_problems,
@@ -104,7 +104,7 @@ class _Examination:
         is_certain = self._check_identity(directories, replayed)
         bootstrap = self._read_bootstrap(replayed)
         if replayed is not None and identity is not None:
-            self._check_metadata(replayed, identity, directories, is_certain=is_certain)
+            self._check_metadata(replayed, identity, directories, is_certain=is_certain, are_all=are_all)
             self._problems += misplaced_partitions(directories, replayed.image, self._torn)
             if are_all and is_certain:
                 self._problems += missing_directories(directories, replayed.image, identity)
@@ -202,11 +202,12 @@ class _Examination:
         directories: Sequence[LogDirectoryReport],
         *,
         is_certain: bool,
+        are_all: bool,
     ) -> None:
         try:
             if not replayed.exists:
                 ensure_log_is_not_elsewhere(identity, self._metadata_log_dir)
-                self._check_adoption(identity, partitions_by_topic(directories))
+                self._check_adoption(identity, directories, are_all=are_all)
             if replayed.image.level is not None:
                 ensure_transaction_can_end(replayed, replayed.image.level)
         except MetadataError as error:
@@ -219,8 +220,11 @@ class _Examination:
             remedy = "reassign every partition to this node alone, or serve what is here with read.only=true"
             self._add("several-brokers", error, remedy, frozenset({BARNABAS}))
 
-    def _check_adoption(self, identity: NodeIdentity, found: PartitionDirectories) -> None:
+    def _check_adoption(
+        self, identity: NodeIdentity, directories: Sequence[LogDirectoryReport], *, are_all: bool
+    ) -> None:
         """Report partitions without a metadata log: a start knows neither their configs nor what else was in it."""
+        found = partitions_by_topic(directories)
         if not found:
             return
         adopting = (
@@ -237,11 +241,20 @@ class _Examination:
         elif not self._adopt_topics:
             topic, partitions = next(iter(found.items()))
             sentence = (
-                f"{self._metadata_log_dir} has no {METADATA_DIRECTORY}, but {next(iter(partitions.values()))} holds "
-                f"records of topic {topic}"
+                f"{self._metadata_log_dir} has nothing in {METADATA_DIRECTORY}, "
+                f"but {next(iter(partitions.values()))} holds records of topic {topic}"
             )
             remedy = f"restore the metadata log, or name its directory in metadata.log.dir; if it is lost, {adopting}"
             self._problems.append(Problem("metadata-log", sentence, remedy, WRITERS))
+        # Nothing else tells that a disk is missing. A separate directory is new to a Kafka with ZooKeeper.
+        unused = [each.path for each in directories if not each.is_used and (each.is_log_dir or not identity.zookeeper)]
+        if unused or not are_all:
+            which = f"{unused[0]} is empty" if unused else "a log directory is offline"
+            sentence = (
+                f"{which}, and topics without a metadata log are adopted from all of the node's directories at once"
+            )
+            remedy = "mount its disk, or leave a directory out of log.dirs and metadata.log.dir that was never used"
+            self._problems.append(Problem("missing-directory", sentence, remedy, frozenset({BARNABAS})))
         adoption_records(found, node_id=identity.node_id, directory_ids=identity.directory_ids)
 
     def _add(self, code: str, error: MetadataError, remedy: str, stops: frozenset[str]) -> None:

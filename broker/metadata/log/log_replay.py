@@ -32,7 +32,8 @@ class ReplayedLog(NamedTuple):
     last_epoch       the highest leader epoch of snapshot and log, -1 for none
     quorum_epoch     the epoch of Kafka's last election, -1 if it never ran
     in_transaction   the log ends within a transaction
-    exists           at least one record exists, in a snapshot or the log
+    exists           at least one change exists, in a snapshot or the log. Without one the node's first start, or the
+                     adoption of its topics, was interrupted: a leader's record and an open transaction say nothing
     kraft_version    1: Raft's voters are in the log, 0: in the configuration
     voters           the voters in the log
     last_timestamp   of the last batch, ms
@@ -99,7 +100,7 @@ def replay_metadata_directory(directory: Path) -> ReplayedLog:
         last_epoch=max(replayer.last_epoch, -1 if snapshot is None else snapshot.id.epoch),
         quorum_epoch=read_quorum_epoch(directory),
         in_transaction=replayer.in_transaction,
-        exists=snapshot is not None or replayer.record_count > 0,
+        exists=snapshot is not None or replayer.change_count > 0,
         kraft_version=max(replayer.kraft_version, 0 if snapshot is None else snapshot.kraft_version),
         voters=replayer.voters or (None if snapshot is None else snapshot.voters),
         last_timestamp=replayer.last_timestamp or (0 if snapshot is None else snapshot.last_timestamp),

@@ -57,7 +57,7 @@ class Replayer:
         self.has_header = False
         self.header_timestamp = 0
         self.has_footer = False
-        self.record_count = 0
+        self.change_count = 0
 
     @property
     def in_transaction(self) -> bool:
@@ -107,7 +107,6 @@ class Replayer:
                 self._note_control(decode_control(record.key, record.value))
             else:
                 self._replay_value(record.value)
-            self.record_count += 1
         self.next_offset = batch.last_offset + 1
 
     def _replay_value(self, value: bytes | None) -> None:
@@ -125,7 +124,7 @@ class Replayer:
                 if self._transaction is None:
                     raise ReplayError("a transaction ends that never began")
                 for pending in self._transaction:
-                    self._builder.apply(pending)
+                    self._apply(pending)
                 self._transaction = None
             case AbortTransactionRecord():
                 if self._transaction is None:
@@ -134,7 +133,11 @@ class Replayer:
             case _ if self._transaction is not None:
                 self._transaction.append(record)
             case _:
-                self._builder.apply(record)
+                self._apply(record)
+
+    def _apply(self, record: MetadataRecord) -> None:
+        self._builder.apply(record)
+        self.change_count += 1
 
     def _note_control(self, record: ControlRecord) -> None:
         match record:

@@ -11,16 +11,25 @@ import pytest
 from barnabas.broker.metadata.directories.examine import examine
 from barnabas.broker.metadata.directories.report import BARNABAS, BARNABAS_READ_ONLY, kafka
 from barnabas.broker.metadata.errors import MetadataError
+from barnabas.broker.metadata.log.batches import encode_change
 from barnabas.broker.metadata.log.log_replay import METADATA_DIRECTORY
 from barnabas.broker.metadata.read_only import read_metadata
+from barnabas.broker.storage.files.clean_shutdown import CLEAN_SHUTDOWN_FILE
 from barnabas.broker.storage.log_manager import LogManager
 from barnabas.config import BrokerConfig, Setting
 from barnabas.protocol.messages.topics.topics import NewTopic
-from barnabas.protocol.metadata.records import TOPIC_RESOURCE, ConfigRecord
+from barnabas.protocol.metadata.records import (
+    TOPIC_RESOURCE,
+    BeginTransactionRecord,
+    ConfigRecord,
+    MetadataRecord,
+    TopicRecord,
+)
+from barnabas.protocol.records import iter_batches
 from barnabas.protocol.topic_partition import TopicPartition
 from barnabas.protocol.uuids import parse_uuid
 from tests.support.storage.bench import append, keyed_batch
-from tests.support.storage.metadata_store import Opened, open_store, opened, tree
+from tests.support.storage.metadata_store import SEGMENT, Opened, open_store, opened, tree
 
 LONG_AGO_MS = 1_577_836_800_000
 ORDERS = TopicPartition("orders", 0)
@@ -120,11 +129,70 @@ def test_an_adoption_that_a_crash_interrupts_is_begun_again(tmp_path: Path) -> N
         assert store.store.image.topics["orders"].topic_id == topic_id
 
 
-def test_the_flag_changes_nothing_where_a_metadata_log_is(tmp_path: Path) -> None:
+@pytest.mark.parametrize("in_transaction", [False, True])
+def test_an_adoption_whose_append_was_torn_is_begun_again_and_makes_no_partition_a_stray(
+    tmp_path: Path, in_transaction: bool
+) -> None:
+    zookeeper_directory(tmp_path)
+    with opened(tmp_path, adopt_topics="true"):
+        pass
+    (tmp_path / CLEAN_SHUTDOWN_FILE).unlink()
+    segment = tmp_path / SEGMENT
+    with segment.open("r+b") as file:
+        leader = next(iter_batches(file.read()))  # the records of the adoption are in the batches after it
+        torn = b""
+        if in_transaction:
+            begin: list[MetadataRecord] = [BeginTransactionRecord("a change"), TopicRecord("orders", bytes([1] * 16))]
+            torn, _ = encode_change(
+                begin, level=19, base_offset=leader.next_offset, leader_epoch=1, timestamp_ms=LONG_AGO_MS
+            )
+        file.truncate(leader.size_bytes)
+        file.seek(leader.size_bytes)
+        file.write(torn)
+    before = tree(tmp_path)
+    with pytest.raises(MetadataError, match="--adopt-topics"):
+        open_store(tmp_path)
+    assert tree(tmp_path) == before
+    with opened(tmp_path, adopt_topics="true") as store:
+        assert store.store.image.topic_configs("orders") == HELD
+        assert end_and_start(store)[:2] == (0, BATCHES)
+    with opened(tmp_path) as store:
+        assert end_and_start(store)[:2] == (0, BATCHES)
+
+
+@pytest.mark.parametrize(("change", "separate"), [(as_it_is, False), (without_identity, False), (of_kraft, True)])
+def test_topics_are_not_adopted_while_a_directory_is_empty_because_its_disk_may_be_missing(
+    tmp_path: Path, change: Callable[[Path], None], separate: bool
+) -> None:
+    used, empty = tmp_path / "used", tmp_path / "empty"
+    used.mkdir()
+    change(zookeeper_directory(used))
+    empty.mkdir()
+    before = tree(tmp_path)
+    log_dirs, settings = ([used], {"metadata_log_dir": str(empty)}) if separate else ([empty, used], {})
+    with pytest.raises(MetadataError, match=f"{empty} is empty.* mount its disk"):
+        open_store(*log_dirs, adopt_topics="true", **settings)
+    assert tree(tmp_path) == before
+    report = examine([used], adopt_topics=True, are_all=False)
+    assert "a log directory is offline" in report.stopping(BARNABAS)[0].sentence
+
+
+def test_a_directory_of_zookeeper_times_is_adopted_with_a_new_directory_for_the_metadata_log(tmp_path: Path) -> None:
+    used, empty = tmp_path / "used", tmp_path / "empty"
+    used.mkdir()
+    zookeeper_directory(used)
+    with opened(used, adopt_topics="true", metadata_log_dir=str(empty)) as store:
+        assert store.store.image.topic_configs("orders") == HELD
+
+
+def test_the_flag_changes_nothing_where_a_metadata_log_is_and_a_warning_says_to_remove_it(tmp_path: Path) -> None:
     with opened(tmp_path, adopt_topics="true") as store:
         store.create(NewTopic("orders", 1))
+        assert store.store.warnings == ()
     with opened(tmp_path, adopt_topics="true") as store:
         assert store.store.image.topic_configs("orders") == {}
+        (warning,) = store.store.warnings
+        assert warning.startswith("adopt.topics=true in the test has no effect where a metadata log is: remove it")
 
 
 def test_read_only_shows_the_configs_with_which_it_would_be_adopted(tmp_path: Path) -> None:

@@ -320,7 +320,7 @@ def no_metadata_log(directory: Path) -> None:
         (another_brokers_partition, "several-brokers", r"elsewhere-0 has replicas \[1, 2\]"),
         (scram_user, "security", "holds 1 SCRAM credential, and no listener authenticates its clients"),
         (one_acl, "security", "holds 1 ACL, and no authorizer enforces them"),
-        (no_metadata_log, "metadata-log", "has no __cluster_metadata-0, but .* holds records of topic orders"),
+        (no_metadata_log, "metadata-log", "has nothing in __cluster_metadata-0, but .* holds records of topic orders"),
     ],
 )
 def test_it_is_refused_with_one_sentence_and_nothing_changes(
