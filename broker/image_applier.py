@@ -33,6 +33,9 @@ _EPOCH_THREADS: Final = 16
 RETRY_SECONDS: Final = 2.0
 """Interval of the attempts to create logs that could not be created."""
 
+MISSING_AT_ONCE: Final = 50
+"""Missing logs that are created before other changes of the metadata have their turn."""
+
 logger = logging.getLogger(__name__)
 
 Blocking = Callable[..., Awaitable[Any]]
@@ -150,11 +153,16 @@ class ImageApplier:
         """Whether a partition of the image has no log: it could not be created, or its directory is offline."""
         return self._partitions.without_log_count > 0
 
-    async def create_missing(self, image: MetadataImage, blocking: Blocking) -> None:
-        """Try again to create the logs that could not be created, and serve their partitions."""
-        for topic_partition in await blocking(self._create_missing, image, self._partitions.without_log()):
+    async def create_missing(self, image: MetadataImage, blocking: Blocking) -> bool:
+        """Try again to create the logs that could not be created, MISSING_AT_ONCE of them, and serve their partitions.
+
+        Returns whether there may be more that can be created now.
+        """
+        created = await blocking(self._create_missing, image, self._partitions.without_log())
+        for topic_partition in created:
             self._new_without_log.discard(topic_partition)
             self._serve(image, topic_partition)
+        return len(created) == MISSING_AT_ONCE
 
     @property
     def _writable(self) -> LogManager:
@@ -204,13 +212,16 @@ class ImageApplier:
         refusing: set[Sequence[bytes]] = set()
         online = set(self.online_directory_ids())
         for topic_partition in missing:
+            if len(created) == MISSING_AT_ONCE:
+                break
             state = image.partition(*topic_partition)
             if state is None or state.directories in refusing:
                 continue
-            if self._log_manager.failures.offline and online.isdisjoint(state.directories):
+            is_new = topic_partition in self._new_without_log
+            if self._log_manager.failures.offline and (not is_new or online.isdisjoint(state.directories)):
                 continue
             try:
-                self._create_log(image, topic_partition, is_new=topic_partition in self._new_without_log)
+                self._create_log(image, topic_partition, is_new=is_new)
             except BrokerError as error:
                 logger.debug("the log of %s still cannot be created: %s", topic_partition, error)
                 refusing.add(state.directories)

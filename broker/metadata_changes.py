@@ -249,13 +249,14 @@ class MetadataChanges:
     async def _create_missing_logs(self) -> None:
         while True:
             await asyncio.sleep(RETRY_SECONDS)
-            if not self._applier.lacks_logs:
-                continue
-            async with self._one_at_a_time:
-                try:
-                    await _to_the_end(self._applier.create_missing(self._store.image, self._blocking))
-                except Exception:  # the next attempt may succeed
-                    logger.exception("a bug in the creation of missing logs")
+            goes_on = self._applier.lacks_logs
+            while goes_on:
+                async with self._one_at_a_time:
+                    try:
+                        goes_on = await _to_the_end(self._applier.create_missing(self._store.image, self._blocking))
+                    except Exception:  # the next attempt may succeed
+                        logger.exception("a bug in the creation of missing logs")
+                        goes_on = False
 
     def _placement(self, image: MetadataImage) -> Placement:
         return Placement(

@@ -24,8 +24,10 @@ from tests.support.wire import WireClient
 WITHOUT_LOG = "barnabas_partitions_without_log"
 HASTE = """
 import barnabas.broker.coordinator_log.log as log
+import barnabas.broker.image_applier as applier
 import barnabas.broker.metadata_changes as changes
 log.REFUSAL_SECONDS = changes.RETRY_SECONDS = 0.1
+applier.MISSING_AT_ONCE = 2
 """
 SETTINGS = ("offsets.topic.num.partitions=2", "transaction.state.log.num.partitions=2")
 

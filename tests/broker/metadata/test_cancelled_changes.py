@@ -1,4 +1,4 @@
-"""A change of the metadata whose caller is cancelled, as the tasks of mirrors are before a planned switch."""
+"""Changes of the metadata: callers that are cancelled, as the tasks of mirrors are before a planned switch; turns."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import barnabas.broker.metadata_changes as metadata_changes
 from barnabas.broker.metadata.image import MetadataImage
 from barnabas.broker.metadata_changes import MetadataChanges
 from barnabas.protocol.errors import BrokerError, ErrorCode
@@ -82,3 +83,30 @@ async def test_a_change_that_fails_after_its_caller_was_cancelled_is_logged(
     (line,) = [each for each in caplog.records if "nobody waits for its answer" in each.getMessage()]
     assert str(error) in line.getMessage()
     assert bool(line.exc_info) == isinstance(error, ValueError)
+
+
+async def test_a_change_has_its_turn_between_missing_logs_that_can_be_created_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(metadata_changes, "RETRY_SECONDS", 0)
+    parts: Any = Parts()
+    parts.may_commit.set()
+    changes = MetadataChanges(parts, parts, parts, parts, lambda: None)
+    callers: list[asyncio.Task[Any]] = []
+    applied_before: list[int] = []
+
+    async def create_missing(*_: object) -> bool:
+        applied_before.append(len(parts.applied))
+        if not callers:
+            callers.append(asyncio.ensure_future(changes.take_producer_id_block()))
+            await asyncio.sleep(0)
+        parts.lacks_logs = len(applied_before) < 3
+        return bool(parts.lacks_logs)
+
+    parts.lacks_logs, parts.create_missing = True, create_missing
+    changes.start()
+    while len(applied_before) < 3:
+        await asyncio.sleep(0)
+    await callers[0]
+    await changes.close()
+    assert applied_before == [0, 1, 1]
