@@ -4,8 +4,12 @@
     1 gzip    one or more gzip members
     2 snappy  written: the xerial framing of Java clients, `82 "SNAPPY" 00`, int32 1, int32 1 (its versions),
               then per 32 KiB: int32 size, raw snappy block. Read: that, several of them, or one raw block (librdkafka)
-    3 lz4     the frame format with independent blocks of 64 KiB (Java reads no others) and only the header's checksum
+    3 lz4     written: one frame with independent blocks of 64 KiB and only the header's checksum. Kafka reads no linked
+              blocks and one frame only; what is not for storage may have them
     4 zstd    one or more zstd frames
+
+What is to be stored is decompressed `as_kafka`: it must be readable by Kafka's own decoders, whose consumers would
+otherwise stop at the batch for good. kafka_frames.py has the differences.
 
 Decompression never allocates by a size that the input claims: output goes into a buffer of this thread that grows with
 the actual output up to the caller's limit, so that a decompression bomb costs no more than the limit. The buffer is
@@ -69,6 +73,9 @@ _XERIAL_BLOCK_SIZE: Final = 32 * 1024
 _SNAPPY_MAX_RATIO: Final = 22
 """A snappy element of 3 bytes yields at most 64: a block cannot hold more."""
 
+_SNAPPY_LENGTH_MAX: Final = 5
+"""Bytes of a block's uncompressed length. cramjam takes ten."""
+
 _LZ4_FRAME_HEADER: Final = bytes.fromhex("04224d18 60 40 82")
 """Magic, version 1 with independent blocks, blocks of 64 KiB, checksum of these two bytes: what Java writes."""
 _LZ4_BLOCK_SIZE: Final = 64 * 1024
@@ -115,27 +122,56 @@ def compress(codec: Codec, data: Buffer, level: int | None = None) -> bytes:
     assert_never(codec)
 
 
-def borrow_decompressed(codec: Codec, data: Buffer, max_bytes: int) -> memoryview:
+def borrow_decompressed(codec: Codec, data: Buffer, max_bytes: int, *, as_kafka: bool = False) -> memoryview:
     """Decompress `data` to at most `max_bytes`, borrowed: valid only until this thread decompresses again.
 
-    Raises DecompressionError for invalid data or larger output.
+    `as_kafka` refuses lz4 frames that Kafka's decoder does not read. Raises DecompressionError for invalid data or
+    larger output.
     """
     if codec == Codec.NONE:
         if len(data) > max_bytes:
-            raise _too_large(codec, max_bytes)
+            raise too_large(codec, max_bytes)
         return memoryview(data)
     import cramjam
 
     match codec:
         case Codec.GZIP:
-            return _decompress_growing(codec, cramjam.gzip.decompress_into, data, max_bytes)
+            return _decompress_gzip(memoryview(data), max_bytes)
         case Codec.SNAPPY:
             return _decompress_snappy(memoryview(data), max_bytes)
         case Codec.LZ4:
-            return _decompress_growing(codec, cramjam.lz4.decompress_into, data, max_bytes)
+            return _decompress_lz4(memoryview(data), max_bytes, as_kafka=as_kafka)
         case Codec.ZSTD:
             return _decompress_growing(codec, cramjam.zstd.decompress_into, data, max_bytes)
     assert_never(codec)
+
+
+def _decompress_gzip(data: memoryview, max_bytes: int) -> memoryview:
+    import cramjam
+
+    try:
+        return _decompress_growing(Codec.GZIP, cramjam.gzip.decompress_into, data, max_bytes)
+    except DecompressionLimitError:
+        raise
+    except DecompressionError:
+        from barnabas.protocol.kafka_frames import inflate_members
+
+        return memoryview(inflate_members(data, max_bytes))
+
+
+def _decompress_lz4(data: memoryview, max_bytes: int, *, as_kafka: bool) -> memoryview:
+    import cramjam
+
+    from barnabas.protocol.kafka_frames import lz4_frame, lz4_frame_without_content_checks
+
+    frame: Buffer = lz4_frame(data) if as_kafka else data
+    try:
+        return _decompress_growing(Codec.LZ4, cramjam.lz4.decompress_into, frame, max_bytes)
+    except DecompressionLimitError:
+        raise
+    except DecompressionError:
+        frame = lz4_frame_without_content_checks(data)
+    return _decompress_growing(Codec.LZ4, cramjam.lz4.decompress_into, frame, max_bytes)
 
 
 def _decompress_growing(
@@ -154,7 +190,7 @@ def _decompress_growing(
             if _BUFFER_FULL not in str(error):
                 raise DecompressionError(f"records are not {codec.config_name}: {error}") from error
             if capacity >= max_bytes:
-                raise _too_large(codec, max_bytes) from error
+                raise too_large(codec, max_bytes) from error
             capacity *= _GROWTH
 
 
@@ -189,6 +225,8 @@ def _decompress_snappy(data: memoryview, max_bytes: int) -> memoryview:
     blocks: list[tuple[memoryview, int]] = []
     total = 0
     for block in _xerial_blocks(data) if _is_xerial_header(data, 0) else (data,):
+        if len(block) >= _SNAPPY_LENGTH_MAX and min(block[:_SNAPPY_LENGTH_MAX]) >= 0x80:
+            raise DecompressionError("the length of a snappy block has more than 5 bytes")
         try:
             size = cramjam.snappy.decompress_raw_len(block)
         except cramjam.DecompressionError as error:
@@ -198,7 +236,7 @@ def _decompress_snappy(data: memoryview, max_bytes: int) -> memoryview:
         blocks.append((block, size))
         total += size
         if total > max_bytes:
-            raise _too_large(Codec.SNAPPY, max_bytes)
+            raise too_large(Codec.SNAPPY, max_bytes)
     output = _room_for(total)
     end = 0
     for block, size in blocks:
@@ -213,11 +251,17 @@ def _decompress_snappy(data: memoryview, max_bytes: int) -> memoryview:
 
 
 def _xerial_blocks(data: memoryview) -> Iterator[memoryview]:
-    """Yield the raw snappy blocks; a header instead of a size starts another stream."""
-    position, end = 0, len(data)
-    while position < end:
+    """Yield the raw snappy blocks; a header instead of a size starts another stream.
+
+    As in xerial's reader, fewer than four bytes are the end, and only the first header may have another version.
+    """
+    position, end = len(_XERIAL_HEADER), len(data)
+    while position + 4 <= end:
         if _is_xerial_header(data, position):
+            version = int.from_bytes(data[position + 8 : position + 12], "big", signed=True)
             position += len(_XERIAL_HEADER)
+            if version < 1 or position > end:
+                raise DecompressionError(f"the header of a snappy stream has version {version}, or is cut short")
             continue
         start = position + 4
         size = int.from_bytes(data[position:start], "big", signed=True)
@@ -225,8 +269,6 @@ def _xerial_blocks(data: memoryview) -> Iterator[memoryview]:
         if size <= 0 or position > end:
             raise DecompressionError(f"a snappy block of {size} bytes does not fit the {end - start} that are left")
         yield data[start:position]
-    if position > end:
-        raise DecompressionError("the header of a snappy stream is cut short")
 
 
 def _is_xerial_header(data: memoryview, position: int) -> bool:
@@ -253,7 +295,8 @@ def _compress_lz4(data: memoryview, level: int) -> bytes:
     return b"".join(parts)
 
 
-def _too_large(codec: Codec, max_bytes: int) -> DecompressionLimitError:
+def too_large(codec: Codec, max_bytes: int) -> DecompressionLimitError:
+    """Return the error of records that exceed the caller's limit."""
     return DecompressionLimitError(f"{codec.config_name} records hold more than {max_bytes} bytes")
 
 

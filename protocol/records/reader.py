@@ -23,13 +23,18 @@ MAX_DECOMPRESSED_BYTES: Final = 128 * 1024 * 1024
 
 
 def check_records(
-    batch: RecordBatch, *, contiguous: bool = True, max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES
+    batch: RecordBatch,
+    *,
+    contiguous: bool = True,
+    as_kafka: bool = False,
+    max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
 ) -> RecordsSummary:
     """Check every record of a batch and return their summary.
 
     Sizes must be exact to the byte, varints within their types, and the count as in the header. `contiguous`: at least
     one record, with offset deltas exactly 0, 1, 2, ... up to the header's, as required of a client's batch; False for a
-    batch that may have been compacted. Raises InvalidRecordError or DecompressionError.
+    batch that may have been compacted. `as_kafka`: Kafka's decoders must read it. Raises InvalidRecordError or
+    DecompressionError.
     """
     if contiguous and (batch.record_count <= 0 or batch.last_offset_delta != batch.record_count - 1):
         raise InvalidRecordError(
@@ -37,7 +42,7 @@ def check_records(
             f"the header counts {batch.record_count} records, but its last offset delta is {batch.last_offset_delta}",
         )
     summary = check_payload(
-        borrow_payload(batch, max_decompressed_bytes),
+        borrow_payload(batch, max_decompressed_bytes, as_kafka=as_kafka),
         batch.record_count,
         batch.last_offset_delta,
         batch.base_timestamp,
@@ -114,8 +119,11 @@ def first_record_with_max_timestamp(
     return batch.base_offset + summary.offset_of_max_timestamp_delta, summary.max_timestamp
 
 
-def borrow_payload(batch: RecordBatch, max_decompressed_bytes: int) -> memoryview:
-    """Return the decompressed records, borrowed: valid only until this thread decompresses again."""
+def borrow_payload(batch: RecordBatch, max_decompressed_bytes: int, *, as_kafka: bool = False) -> memoryview:
+    """Return the decompressed records, borrowed: valid only until this thread decompresses again.
+
+    `as_kafka` as in `borrow_decompressed`.
+    """
     if not batch.attributes & CODEC_MASK:
         return batch.payload
-    return borrow_decompressed(batch.codec, batch.payload, max_decompressed_bytes)
+    return borrow_decompressed(batch.codec, batch.payload, max_decompressed_bytes, as_kafka=as_kafka)

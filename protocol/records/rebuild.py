@@ -25,7 +25,7 @@ def rebuild_batch(
     Raises DecompressionError, or InvalidRecordError for an unknown codec in the batch.
     """
     rebuilt = bytearray(HEADER_SIZE)
-    rebuilt += compress(codec, borrow_payload(batch, max_decompressed_bytes), level)
+    rebuilt += compress(codec, borrow_payload(batch, max_decompressed_bytes, as_kafka=True), level)
     fields = (
         batch.attributes & ~CODEC_MASK | codec,
         batch.last_offset_delta,

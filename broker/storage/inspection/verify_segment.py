@@ -225,7 +225,7 @@ def records_fault(batch: RecordBatch) -> str | None:
     if batch.record_count == 0:
         return None  # the cleaner leaves a header where it removed all records
     try:
-        summary = check_records(batch, contiguous=False)
+        summary = check_records(batch, contiguous=False, as_kafka=True)
     except DecodeError as error:
         return str(error)
     if batch.timestamp_type is TimestampType.CREATE_TIME and summary.max_timestamp != batch.max_timestamp:

@@ -346,7 +346,10 @@ cdef bint _is_sound_decompressed(
         raise ValueError("the batch is not within its owner's buffer")
     try:
         borrowed = borrow_decompressed(
-            CODECS[codec], memoryview(buffer_owner)[start : start + payload.total], INLINE_DECOMPRESSED_BYTES
+            CODECS[codec],
+            memoryview(buffer_owner)[start : start + payload.total],
+            INLINE_DECOMPRESSED_BYTES,
+            as_kafka=True,
         )
     except DecompressionError:
         return False  # the Python path decompresses again, and refuses the batch or lets a thread check it

@@ -332,6 +332,25 @@ def find_batch(buffer, int64_t position, int64_t target_offset):
     return position, -1, -1, 0
 
 
+def find_lz4_end(frame, Py_ssize_t position, int gap):
+    """See kernel_python.find_lz4_end."""
+    cdef Py_buffer view
+    cdef const uint8_t* data
+    cdef Py_ssize_t size, end = -1
+    PyObject_GetBuffer(frame, &view, PyBUF_SIMPLE)
+    data = <const uint8_t*> view.buf
+    while 0 <= position <= view.len - 4:
+        size = data[position] | data[position + 1] << 8 | data[position + 2] << 16 | (data[position + 3] & 0x7F) << 24
+        if size == 0 or (
+            size == 1 and not data[position + 3] & 0x80 and position < view.len - 4 and data[position + 4] < 16
+        ):
+            end = position
+            break
+        position += 4 + size + gap
+    PyBuffer_Release(&view)
+    return end
+
+
 def murmur2(key):
     """See kernel_python.murmur2."""
     cdef Py_buffer view

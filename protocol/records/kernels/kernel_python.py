@@ -52,6 +52,7 @@ _BATCH: Final = InvalidRecordError.BATCH
 
 _MAGIC_END: Final = 17
 _SCAN_HEAD = struct.Struct(">qi4xb6xi")  # base offset, length, magic, last offset delta
+_LZ4_BLOCK_SIZE = struct.Struct("<I")
 _MIN_MESSAGE_LENGTH: Final = 14
 """Of format 0: crc, magic, attributes, key size, value size."""
 
@@ -255,6 +256,22 @@ def find_batch(buffer: _Buffer, position: int, target_offset: int) -> tuple[int,
             return position, base_offset, base_offset + delta, length + LOG_OVERHEAD
         position += length + LOG_OVERHEAD
     return position, -1, -1, 0
+
+
+def find_lz4_end(frame: _Buffer, position: int, gap: int) -> int:
+    """Return the position of the first end mark or block of no bytes in an lz4 frame, from the block at `position` on.
+
+    Such a block has size 0 and bit 31 (stored as it is), or it is compressed and its one byte is below 16. `gap` bytes
+    follow each block. Returns -1 for blocks that go beyond the frame.
+    """
+    last = len(frame) - 4
+    while 0 <= position <= last:
+        (word,) = _LZ4_BLOCK_SIZE.unpack_from(frame, position)
+        size = word & 0x7FFFFFFF
+        if size == 0 or (word == 1 and position < last and frame[position + 4] < 16):
+            return position
+        position += 4 + size + gap
+    return -1
 
 
 def murmur2(key: _Buffer) -> int:

@@ -217,6 +217,28 @@ def test_a_search_stops_before_a_later_bad_record(kernel: ModuleType) -> None:
         kernel.find_timestamp(payload, 2, 1, 5, 6)
 
 
+@pytest.mark.parametrize(
+    ("frame", "gap", "end"),
+    [
+        ("00000000", 0, 0),
+        ("01000080 00 00000000", 0, 5),  # one byte, stored as it is
+        ("00000080 00000000", 0, 0),  # no bytes, stored as they are
+        ("01000000 0f 00000000", 0, 0),  # no bytes, compressed
+        ("01000000 10 00000000", 0, 5),
+        ("02000000 ffff aabbccdd 00000000", 4, 10),
+        ("02000000 ffff", 0, -1),
+        ("ffffff7f ffff 00000000", 0, -1),
+        ("01000000", 0, -1),
+        ("000000", 0, -1),
+        ("", 0, -1),
+    ],
+)
+def test_the_end_of_an_lz4_frame_is_found(kernel: ModuleType, frame: str, gap: int, end: int) -> None:
+    before = b"before"
+    found = kernel.find_lz4_end(before + bytes.fromhex(frame), len(before), gap)
+    assert found == (end if end < 0 else end + len(before))
+
+
 # --- writing
 
 

@@ -15,10 +15,13 @@ import pytest
 from barnabas.broker.storage.cleaning.errors import CleaningAborted, CleaningOutOfRoom, UncleanableLogError
 from barnabas.broker.storage.cleaning.rewriting.cleaner import Cleaner
 from barnabas.broker.storage.files import failpoints
+from barnabas.broker.storage.log.append import AppendOrigin
 from barnabas.broker.storage.log.partition_log import PartitionLog
 from barnabas.broker.storage.log.state import LogState
 from barnabas.protocol.compression import Codec
+from barnabas.protocol.records import RecordBatch, check_records
 from barnabas.protocol.topic_partition import TopicPartition
+from tests.support.kafka.bodies import bodies
 from tests.support.storage.bench import START_MS, TP, LogBench, append, batch, log_config, read_batches, read_records
 from tests.support.storage.cleaning import (
     CountingThrottler,
@@ -67,6 +70,23 @@ def test_the_last_record_of_every_key_stays_at_its_offset(bench: LogBench, codec
     assert [segment.base_offset for segment in log.segments] == [0, 7]
     assert (result.stats.messages_read, result.stats.messages_written) == (7, 4)
     assert {found.codec for found in read_batches(log) if found.base_offset < 7} == {codec}
+
+
+def test_a_rewritten_batch_can_be_read_by_kafkas_decoders_even_if_the_old_one_could_not(bench: LogBench) -> None:
+    log = bench.open(COMPACT)
+    linked = RecordBatch(next(body for body in bodies() if body.name == "lz4: linked blocks").batch())
+    log.append_as_leader(memoryview(bytearray(linked.bytes)), leader_epoch=0, origin=AppendOrigin.COORDINATOR)
+    append(log, batch((START_MS, b"k0", b"new")))
+    log.roll()
+    fill(log, "z")
+    before = read_records(log)
+
+    clean(log)
+
+    assert read_records(log) == [record for record in before if record.offset]
+    rewritten = next(read_batches(log))
+    assert rewritten.codec is Codec.LZ4
+    check_records(rewritten, contiguous=False, as_kafka=True)
 
 
 def test_only_the_dirty_part_fills_the_map_and_later_records_stay(bench: LogBench) -> None:

@@ -20,6 +20,7 @@ from barnabas.broker.storage.inspection.verify_log import LogCheck
 from barnabas.broker.storage.producers.snapshot import decode_snapshot, write_snapshot
 from barnabas.protocol.compression import CODECS
 from barnabas.protocol.records import RecordBatch
+from tests.support.kafka.bodies import bodies
 from tests.support.storage.bench import START_MS, TOPIC_ID, LogBench, append, batch, log_config
 from tests.support.storage.cleaning import clean
 from tests.support.storage.records import plain, reseal
@@ -127,6 +128,16 @@ def test_a_header_that_contradicts_its_records_is_found_despite_a_correct_crc(
     found = [finding for finding in findings(partition) if finding.path.suffix == ".log"]
     assert [finding.position for finding in found] == [0]
     assert message in found[0].message
+
+
+def test_a_batch_that_kafkas_decoders_do_not_read_is_found(tmp_path: Path) -> None:
+    partition = tmp_path / "orders-0"
+    partition.mkdir()
+    linked = next(body for body in bodies() if body.name == "lz4: linked blocks")
+    (partition / f"{SEGMENT}.log").write_bytes(linked.batch())
+    found = [finding for finding in findings(partition) if finding.path.suffix == ".log"]
+    assert [finding.position for finding in found] == [0]
+    assert "the lz4 frame has linked blocks, which Kafka's clients do not read" in found[0].message
 
 
 def test_offsets_that_do_not_increase_are_found(tmp_path: Path) -> None:

@@ -12,6 +12,8 @@ from barnabas.protocol.compression import Codec
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.records.batch import RecordBatch
 from barnabas.protocol.records.layout import TimestampType
+from barnabas.protocol.records.reader import check_records
+from tests.support.kafka.bodies import Verdict, bodies, listed
 from tests.support.storage.bench import (
     NEVER,
     START_MS,
@@ -158,6 +160,28 @@ def test_a_bad_batch_is_refused_and_nothing_is_written(
     bench: LogBench, make: Callable[[], memoryview], code: ErrorCode
 ) -> None:
     assert _refused(bench, make()) is code
+
+
+@pytest.mark.parametrize("compression_type", ["producer", "lz4", "zstd", "uncompressed"])
+def test_records_that_kafkas_decoders_do_not_read_are_refused_and_all_others_are_taken(
+    bench: LogBench, compression_type: str
+) -> None:
+    log = bench.open(log_config(compression_type=compression_type, compact=True, max_message_bytes=1 << 20))
+    for body in bodies():
+        end = log.log_end_offset
+        data = memoryview(body.batch())
+        if body.verdict is Verdict.READ:
+            append(log, data)
+            assert log.log_end_offset == end + body.records, body.name
+            [stored] = read_batches(log, end)
+            check_records(stored, as_kafka=True)
+            found = [(record.key, record.value) for record in read_records(log, end)]
+            assert found == [(record.key, record.value) for record in listed(body.records)], body.name
+        else:
+            with pytest.raises(BrokerError) as caught:
+                log.append_as_leader(data, leader_epoch=0)
+            assert caught.value.code is ErrorCode.INVALID_RECORD, body.name
+            assert log.log_end_offset == end
 
 
 def test_a_batch_larger_than_max_message_bytes_is_too_large(bench: LogBench) -> None:

@@ -5,8 +5,9 @@ The checks in their order, with the wire code of each:
     INVALID_RECORD (87)        no bytes, or fewer than the batch claims (after code 2 the client would send the same
                                again); magic 0 or 1; bytes after the batch; base offset other than 0; a control bit; a
                                delete horizon (Kafka stores it, but the cleaner would trust it and could erase
-                               tombstones); offsets that do not fit the count; a producer id without a sequence; any
-                               record that breaks the format; a record without a key on a compacted topic
+                               tombstones); offsets that do not fit the count; a producer id without a sequence;
+                               compressed records that Kafka's decoders do not read; any record that breaks the
+                               format; a record without a key on a compacted topic
     TRANSACTIONAL_ID_AUTHORIZATION_FAILED (53)   a transactional batch in a request without a transactional id
     MESSAGE_TOO_LARGE (10)     more bytes than max.message.bytes, as sent or as recompressed
     INVALID_TIMESTAMP (32)     a record too old or too far in the future (CreateTime); a batch with the timestamp type
@@ -199,7 +200,7 @@ class ClientBatchRules:
         batch = RecordBatch(records)
         try:
             source = batch.codec
-            summary = check_records(batch, max_decompressed_bytes=max_decompressed_bytes)
+            summary = check_records(batch, as_kafka=True, max_decompressed_bytes=max_decompressed_bytes)
         except DecompressionLimitError as error:
             if max_decompressed_bytes < MAX_DECOMPRESSED_BYTES:
                 raise LargeBatchError from error
