@@ -35,6 +35,10 @@ class CorruptLogError(PipelineError):
     """A damaged batch in mode strict; the message names file (or partition) and position."""
 
 
+class RecordTypeError(PipelineError):
+    """A record that a column's type cannot hold; the message names it."""
+
+
 class SourceError(PipelineError):
     """The broker or the file system refused a request; the message names both."""
 

@@ -25,7 +25,7 @@ from barnabas.protocol.records.batch import RecordBatch
 from barnabas.protocol.records.layout import CODEC_MASK, TIMESTAMP_TYPE_MASK
 from barnabas.protocol.records.legacy.messages import LegacyMessage, read_inner_messages, read_legacy_records
 from barnabas.protocol.records.reader import read_records
-from barnabas.protocol.records.record import Record
+from barnabas.protocol.records.record import Record, header_name_bytes
 
 Fields = dict[str, Any]
 
@@ -106,7 +106,7 @@ def record_fields(batch: RecordBatch, record: Record) -> Fields:
         "keySize": _size(record.key),
         "valueSize": _size(record.value),
         "sequence": sequence,
-        "headerKeys": [name for name, _ in record.headers],
+        "headerKeys": [header_name_bytes(name).decode("utf-8", "replace") for name, _ in record.headers],
     }
 
 
@@ -129,12 +129,21 @@ def record_json_data(record: Record) -> Fields:
             return None
         return base64.b64encode(data).decode("ascii") if name in encoded else data.decode()
 
-    values = {"key": [record.key], "payload": [record.value], "headers": [value for _, value in record.headers]}
+    names = [header_name_bytes(name) for name, _ in record.headers]
+    values: dict[str, list[bytes | None]] = {
+        "key": [record.key],
+        "payload": [record.value],
+        "headers": [value for _, value in record.headers],
+        "header_names": [*names],
+    }
     encoded += [name for name, parts in values.items() if not all(is_utf8(part) for part in parts)]
     fields: Fields = {
         "key": convert("key", record.key),
         "payload": convert("payload", record.value),
-        "headers": [[name, convert("headers", value)] for name, value in record.headers],
+        "headers": [
+            [convert("header_names", name), convert("headers", value)]
+            for name, (_, value) in zip(names, record.headers, strict=True)
+        ],
     }
     return {**fields, "base64": encoded} if encoded else fields
 

@@ -132,7 +132,7 @@ def _compare(
 
     columns = ("topic", "partition", "offset", "key", "value", "timestamp", "headers")
     options = {} if bootstrap is None else kafka_options()
-    log = RecordSource(bootstrap, log_dirs, topics, options).read(spark, columns)
+    log = RecordSource(bootstrap, log_dirs, topics, options).read(spark, columns, undecoded=True)
     report = compare(read_archive(spark, archive, topics), log, is_compacted=compacted, listed=listed)
     for row in report.differences:
         print_note(f"{row['topic']}-{row['partition']} offset {row['offset']}: {row['state']}")

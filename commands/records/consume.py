@@ -158,7 +158,8 @@ def consume(
     With --json each line is an object with topic, partition, offset, timestamp (ms), key, value and headers (a list of
     [name, value]). Keys, values and headers are bytes, written as text if they are UTF-8. Otherwise the object has a
     field "base64", which lists the fields (key, value, headers) that are written as base64; with --base64 all of them
-    are. `barnabas produce --json` reads these lines.
+    are. Names of headers are text; if one is not UTF-8, "base64" lists header_names, too. `barnabas produce --json`
+    reads these lines.
 
     Without --json a line is the value's bytes, after the parts chosen by options. Tombstones are written as `null`.
     """

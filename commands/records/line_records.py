@@ -5,8 +5,8 @@ Two forms. Plain lines, as Kafka's console producer reads them:
     [headers TAB] [key SEPARATOR] value
 
 where headers are `name:value,name:value`, and a part that equals the null marker is null (a null value is a
-tombstone). The bytes of a line are taken as they are: only the names of headers are decoded (UTF-8), and `\r` is not
-stripped. And JSON lines (`--json`): one object per line in the form that `barnabas consume --json` writes.
+tombstone). The bytes of a line are taken as they are, also those of header names, and `\r` is not stripped. And JSON
+lines (`--json`): one object per line in the form that `barnabas consume --json` writes.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class PlainLines:
             name, separator, value = part.partition(HEADER_KEY_SEPARATOR)
             if not separator:
                 raise CommandFailure(f"line {number}: the header {_shown(part)} is not of the form name:value")
-            headers.append((_header_name(name, number), self._or_null(value)))
+            headers.append((name.decode("utf-8", "surrogateescape"), self._or_null(value)))
         return tuple(headers)
 
     def _or_null(self, part: bytes | None) -> bytes | None:
@@ -140,7 +140,7 @@ class JsonLines:
         return InputRecord(
             key=_field_bytes(entry.get("key"), "key", "key" in encoded, number),
             value=_field_bytes(entry.get("value"), "value", "value" in encoded, number),
-            headers=_json_headers(entry.get("headers"), "headers" in encoded, number),
+            headers=_json_headers(entry.get("headers"), encoded, number),
             timestamp_ms=_field_int(entry, "timestamp", number),
             partition=_field_int(entry, "partition", number) if self.keep_partition else None,
         )
@@ -149,15 +149,13 @@ class JsonLines:
         """Return None: each line has to be parsed."""
 
     def _encoded_fields(self, entry: dict[str, Any], number: int) -> frozenset[str]:
-        if self.all_base64:
-            return frozenset({"key", "value", "headers"})
         names = entry.get("base64", [])
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise CommandFailure(f"line {number}: base64 must be a list of field names")
-        return frozenset(names)
+        return frozenset(names) | ({"key", "value", "headers"} if self.all_base64 else frozenset())
 
 
-def _json_headers(value: Any, is_base64: bool, number: int) -> Headers:
+def _json_headers(value: Any, encoded: frozenset[str], number: int) -> Headers:
     if value is None:
         return ()
     pairs = list(value.items()) if isinstance(value, dict) else value
@@ -167,7 +165,10 @@ def _json_headers(value: Any, is_base64: bool, number: int) -> Headers:
     for pair in pairs:
         if not isinstance(pair, (list, tuple)) or len(pair) != 2 or not isinstance(pair[0], str):
             raise CommandFailure(f"line {number}: headers must be a list of [name, value]")
-        headers.append((pair[0], _field_bytes(pair[1], f"header {pair[0]}", is_base64, number)))
+        name = pair[0]
+        if "header_names" in encoded:
+            name = (_field_bytes(name, "a header name", True, number) or b"").decode("utf-8", "surrogateescape")
+        headers.append((name, _field_bytes(pair[1], f"header {pair[0]}", "headers" in encoded, number)))
     return tuple(headers)
 
 
@@ -192,13 +193,6 @@ def _field_int(entry: dict[str, Any], field: str, number: int) -> int | None:
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _INT64_MAX:
         raise CommandFailure(f"line {number}: {field} must be an integer from 0 to 2^63 - 1, not {value!r}")
     return value
-
-
-def _header_name(name: bytes, number: int) -> str:
-    try:
-        return name.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise CommandFailure(f"line {number}: the header name {_shown(name)} is not UTF-8") from error
 
 
 def _shown(data: bytes) -> str:

@@ -3,7 +3,8 @@
 JSON lines: topic, partition, offset, timestamp, key, value, headers. Keys, values and headers are bytes, written as
 text if they are UTF-8. Otherwise they are written as base64, and the object has one more field, `base64`, that lists
 which of its fields (`key`, `value`, `headers`) are. With `--base64` all of them are, so that a program need not check.
-Headers are `[name, value]` pairs in order: names may repeat.
+Headers are `[name, value]` pairs in order: names may repeat. Names are text; if one is not UTF-8, the names of its
+record are base64 and `base64` lists `header_names`.
 
 Plain lines are the value's bytes as they are, after the chosen parts of the record, as Kafka's console consumer prints
 them. A value with a newline makes them ambiguous; use JSON then.
@@ -18,6 +19,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from barnabas.clients.records import ConsumerRecord, Headers, ShareRecord
+from barnabas.protocol.records.record import header_name_bytes
 
 AnyRecord = ConsumerRecord | ShareRecord
 _TIMESTAMP_TYPES = {0: b"CreateTime", 1: b"LogAppendTime"}
@@ -45,7 +47,7 @@ class JsonFormat:
     def line(self, record: AnyRecord) -> bytes:
         """Format one record as JSON. See the module's docstring."""
         if self.all_base64:
-            return self._base64_line(record, frozenset({"key", "value", "headers"}))
+            return self._base64_line(record, _fields_not_utf8(record) | {"key", "value", "headers"})
         try:
             entry = {
                 "topic": record.topic,
@@ -54,9 +56,9 @@ class JsonFormat:
                 "timestamp": record.timestamp,
                 "key": None if record.key is None else record.key.decode(),
                 "value": None if record.value is None else record.value.decode(),
-                "headers": [(name, None if value is None else value.decode()) for name, value in record.headers],
+                "headers": [(_utf8(name), None if value is None else value.decode()) for name, value in record.headers],
             }
-        except UnicodeDecodeError:
+        except UnicodeError:
             self.unreadable += 1
             return self._base64_line(record, _fields_not_utf8(record))
         return json.dumps(entry).encode("ascii") + b"\n"
@@ -69,7 +71,13 @@ class JsonFormat:
             "timestamp": record.timestamp,
             "key": _text(record.key, "key" in encoded),
             "value": _text(record.value, "value" in encoded),
-            "headers": [(name, _text(value, "headers" in encoded)) for name, value in record.headers],
+            "headers": [
+                (
+                    _text(header_name_bytes(name), "header_names" in encoded),
+                    _text(value, "headers" in encoded),
+                )
+                for name, value in record.headers
+            ],
             "base64": sorted(encoded),
         }
         return json.dumps(entry).encode("ascii") + b"\n"
@@ -119,17 +127,27 @@ class PlainFormat:
     def _headers(self, headers: Headers) -> bytes:
         if not headers:
             return b"NO_HEADERS"
-        return b",".join(
-            name.encode("utf-8", "backslashreplace") + b":" + self._or_marker(value) for name, value in headers
-        )
+        return b",".join(header_name_bytes(name) + b":" + self._or_marker(value) for name, value in headers)
 
     def _or_marker(self, data: bytes | None) -> bytes:
         return self.null_marker if data is None else data
 
 
 def _fields_not_utf8(record: AnyRecord) -> frozenset[str]:
-    fields = {"key": [record.key], "value": [record.value], "headers": [value for _, value in record.headers]}
+    fields: dict[str, list[bytes | None]] = {
+        "key": [record.key],
+        "value": [record.value],
+        "headers": [value for _, value in record.headers],
+        "header_names": [header_name_bytes(name) for name, _ in record.headers],
+    }
     return frozenset(name for name, values in fields.items() if not all(is_utf8(value) for value in values))
+
+
+def _utf8(name: str) -> str:
+    """Return the name. Raises UnicodeError if its bytes are not UTF-8."""
+    if not name.isascii():
+        name.encode("utf-8")
+    return name
 
 
 def is_utf8(data: bytes | None) -> bool:

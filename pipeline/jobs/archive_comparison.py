@@ -1,7 +1,8 @@
 """Comparison of an archive with its log: every record once, with the same key, value, headers and timestamp.
 
-Both sides are reduced to (topic, partition, offset, 64-bit hash of the content) and counted in one shuffle, so the cost
-is that of reading both. An offset's state is one of:
+What is compared is not decoded: timestamps as milliseconds, which an archive's microseconds hold unless they were above
+its range, and the names of headers as bytes. Both sides are reduced to (topic, partition, offset, 64-bit hash of the
+content) and counted in one shuffle, so the cost is that of reading both. An offset's state is one of:
 
     matching     once on each side, with the same content
     missing      only in the log, although the archive has a later record of that partition
@@ -18,6 +19,9 @@ from collections.abc import Sequence
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
+from pyspark.sql.types import TimestampType
+
+from barnabas.pipeline.reading.schema import HEADERS, UNDECODED
 
 STATES = ("matching", "missing", "pending", "doubled", "differing", "expired", "extra")
 FAULTS = ("missing", "doubled", "differing", "extra")
@@ -35,7 +39,8 @@ def read_archive(spark: SparkSession, archive: str, topics: Sequence[str]) -> Da
 def compare_offsets(archive: DataFrame, log: DataFrame) -> DataFrame:
     """Compute topic, partition, offset, state: one row for each offset on either side.
 
-    Both need topic, partition, offset, key, value, timestamp; headers are compared where both have them.
+    Both need topic, partition, offset, key, value, timestamp; headers are compared where both have them. `log` is read
+    undecoded (RecordSource.read), or a record that its types cannot hold fails the comparison.
     """
     content = [name for name in _CONTENT if name in archive.columns and name in log.columns]
     offsets = (
@@ -79,13 +84,22 @@ def content_hash(columns: list[str]) -> Column:
 
 
 def _reduced(records: DataFrame, content: list[str], *, is_archive: bool) -> DataFrame:
-    return records.select(
+    return _undecoded(records).select(
         *_LOG,
         "offset",
         F.lit(1 if is_archive else 0).alias("archived"),
         F.lit(0 if is_archive else 1).alias("logged"),
         content_hash(content).alias("content"),
     )
+
+
+def _undecoded(records: DataFrame) -> DataFrame:
+    """Convert the columns to their undecoded types."""
+    if isinstance(records.schema["timestamp"].dataType, TimestampType):
+        records = records.withColumn("timestamp", F.unix_millis("timestamp"))
+    if HEADERS in records.columns:
+        records = records.withColumn(HEADERS, F.col(HEADERS).cast(UNDECODED[HEADERS]))
+    return records
 
 
 def _bounds(records: DataFrame, bound: Column) -> DataFrame:

@@ -11,7 +11,7 @@ from pyspark.sql.types import StructField, StructType
 
 from barnabas.pipeline.errors import OptionError
 from barnabas.pipeline.reading.options import BOOTSTRAP
-from barnabas.pipeline.reading.schema import COLUMNS, HEADERS, HEADERS_TYPE
+from barnabas.pipeline.reading.schema import COLUMNS, HEADERS, HEADERS_TYPE, UNDECODED
 
 _COLUMNS = {**COLUMNS, HEADERS: HEADERS_TYPE}
 
@@ -35,9 +35,15 @@ class RecordSource:
         if self.bootstrap is not None and not self.topics:
             raise OptionError("name at least one topic (--topic) to read from a broker")
 
-    def read(self, spark: SparkSession, columns: Sequence[str] = tuple(_COLUMNS)) -> DataFrame:
-        """Read all current records with these columns; other columns are not read at all."""
-        schema = StructType([StructField(name, _COLUMNS[name]) for name in columns])
+    def read(
+        self, spark: SparkSession, columns: Sequence[str] = tuple(_COLUMNS), *, undecoded: bool = False
+    ) -> DataFrame:
+        """Read all current records with these columns; other columns are not read at all.
+
+        `undecoded`: timestamps and headers with the types that hold every record.
+        """
+        types = {**_COLUMNS, **UNDECODED} if undecoded else _COLUMNS
+        schema = StructType([StructField(name, types[name]) for name in columns])
         reader = spark.read.format("barnabas").schema(schema).options(**self.options)
         if self.topics:
             reader = reader.option("subscribe", ",".join(self.topics))

@@ -1,5 +1,6 @@
-"""The kernel's buffers as Arrow record batches, with the columns that are the same in every row. Nothing is copied.
+"""The kernel's buffers as Arrow record batches, with the columns that are the same in every row.
 
+Only timestamps are copied, for they become microseconds. A record that a column's type cannot hold is refused by name.
 The topic and partition columns are built once, for the largest batch so far, and sliced.
 """
 
@@ -10,11 +11,13 @@ from typing import Any
 
 import pyarrow as pa
 
+from barnabas.pipeline.errors import RecordTypeError
 from barnabas.pipeline.reading.schema import CORRUPT_RECORD, HEADERS, Projection
 from barnabas.protocol.records.kernels.columns_types import Columns, HeaderColumn, NullableBytes
 from barnabas.protocol.topic_partition import TopicPartition
 
 _NOW_ROWS = 1024
+_MAX_MS = (2**63 - 1) // 1000
 
 
 class ArrowBatches:
@@ -56,12 +59,55 @@ class ArrowBatches:
         if name == "offset":
             return _fixed(data_type, columns.rows, columns.offset)
         if name == "timestamp":
-            return _fixed(data_type, columns.rows, columns.timestamp_us)
+            return self._timestamps(data_type, columns)
         if name == "timestampType":
             return _fixed(data_type, columns.rows, columns.timestamp_type)
         if name == HEADERS:
-            return _headers_array(data_type, columns.rows, columns.headers)
+            return self._headers(data_type, columns)
         return self._constants[name].slice(0, columns.rows)
+
+    def _timestamps(self, data_type: pa.DataType, columns: Columns) -> pa.Array:
+        if pa.types.is_integer(data_type):
+            return _fixed(data_type, columns.rows, columns.timestamp_ms)
+        milliseconds = _fixed(pa.timestamp("ms", data_type.tz), columns.rows, columns.timestamp_ms)
+        try:
+            return milliseconds.cast(data_type)
+        except pa.ArrowInvalid:
+            assert columns.timestamp_ms is not None
+            times = columns.timestamp_ms.cast("q")
+            row = next(row for row, time in enumerate(times) if not -_MAX_MS <= time <= _MAX_MS)
+            raise self._refusal(
+                columns,
+                row,
+                f"has timestamp value {times[row]} that overflows when converting to Spark's microsecond-precision "
+                "TimestampType (a schema with `timestamp long` reads the milliseconds)",
+            ) from None
+
+    def _headers(self, data_type: pa.DataType, columns: Columns) -> pa.Array:
+        assert columns.headers is not None
+        found = _headers_array(data_type, columns.rows, columns.headers)
+        if not pa.types.is_string(data_type.value_type.field(0).type):
+            return found
+        try:
+            found.values.field(0).validate(full=True)
+        except pa.ArrowInvalid:
+            keys, ends = columns.headers.keys, columns.headers.offsets.cast("i")
+            bounds = keys.offsets.cast("i")
+            names = [bytes(keys.data[bounds[at] : bounds[at + 1]]) for at in range(columns.headers.header_count)]
+            bad = next(at for at, name in enumerate(names) if not _is_utf8(name))
+            row = next(row for row in range(columns.rows) if ends[row + 1] > bad)
+            raise self._refusal(
+                columns,
+                row,
+                f"has a header name that is not UTF-8, {names[bad]!r} (a schema with "
+                "`headers array<struct<key: binary, value: binary>>` reads its bytes)",
+            ) from None
+        return found
+
+    def _refusal(self, columns: Columns, row: int, problem: str) -> RecordTypeError:
+        assert columns.offset is not None
+        offset = columns.offset.cast("q")[row]
+        return RecordTypeError(f"the record at offset {offset} of {self._topic_partition} {problem}")
 
     def _make_constants(self, rows: int) -> None:
         self._constant_rows = rows
@@ -75,6 +121,14 @@ class ArrowBatches:
             ),
             CORRUPT_RECORD: pa.nulls(rows, pa.string()),
         }
+
+
+def _is_utf8(name: bytes) -> bool:
+    try:
+        name.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _fixed(data_type: pa.DataType, rows: int, data: memoryview | None) -> pa.Array:

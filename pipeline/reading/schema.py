@@ -9,6 +9,10 @@
     timestampType  int          0 CreateTime, 1 LogAppendTime
     headers        array<struct<key: string, value: binary>>   with includeHeaders; null without headers
 
+A record that these types cannot hold fails the read: a timestamp above 9,223,372,036,854,775 ms (as in Spark's Kafka
+source) and a header name that is not UTF-8. In a schema of the user, `timestamp` may be a long of milliseconds, and the
+keys of headers binary, which hold every record.
+
 Spark prunes no columns of a Python source, so a schema that the user gives is the projection: any of these columns, in
 any order, with these types. Other columns are not read. It may also have `_corrupt_record` (string): see options.
 """
@@ -50,6 +54,11 @@ HEADERS: Final = "headers"
 CORRUPT_RECORD: Final = "_corrupt_record"
 
 _ALL: Final[dict[str, DataType]] = {**COLUMNS, HEADERS: HEADERS_TYPE, CORRUPT_RECORD: StringType()}
+UNDECODED: Final[dict[str, DataType]] = {
+    "timestamp": LongType(),
+    HEADERS: ArrayType(StructType([StructField("key", BinaryType()), StructField("value", BinaryType())])),
+}
+"""Other types of these columns, which hold every record."""
 _WANTED: Final = {
     "key": Wanted.KEY,
     "value": Wanted.VALUE,
@@ -89,7 +98,8 @@ def projection_of(schema: StructType) -> Projection:
         name = known.get(field.name.lower())
         if name is None:
             raise SchemaError(f"there is no column {field.name!r} in a log: it has {', '.join(_ALL)}")
-        if not _same_type(field.dataType, _ALL[name]):
+        is_undecoded = name in UNDECODED and _same_type(field.dataType, UNDECODED[name])
+        if not is_undecoded and not _same_type(field.dataType, _ALL[name]):
             raise SchemaError(
                 f"column {field.name!r} is {_ALL[name].simpleString()}, not {field.dataType.simpleString()}: "
                 "read it as it is and cast it"
@@ -98,6 +108,8 @@ def projection_of(schema: StructType) -> Projection:
             raise SchemaError(f"column {field.name!r} is in the schema twice")
         names.append(name)
         wanted |= _WANTED.get(name, Wanted(0))
+        if name in UNDECODED and not is_undecoded:
+            wanted |= Wanted.OFFSET  # for the error of a record that the type cannot hold
     return Projection(tuple(names), wanted, to_arrow_schema(schema, timezone="UTC"))
 
 

@@ -11,7 +11,8 @@ Headers = tuple[tuple[str, bytes | None], ...]
 class Record(NamedTuple):
     """One record of a log. `timestamp` in ms, -1 = none. A null value on a compacted topic is a tombstone.
 
-    Invalid UTF-8 in a header key is replaced, as in Java; the batch keeps its bytes.
+    Bytes of a header key that are not UTF-8 are kept as os.fsdecode keeps them (`surrogateescape`), and written again
+    as they were. Java's client replaces them.
     """
 
     offset: int
@@ -19,6 +20,11 @@ class Record(NamedTuple):
     key: bytes | None
     value: bytes | None
     headers: Headers = ()
+
+
+def header_name_bytes(name: str) -> bytes:
+    """Return the bytes of a header key. Raises UnicodeEncodeError for a surrogate that stands for no byte."""
+    return name.encode("utf-8", "surrogateescape")
 
 
 class RecordsSummary(NamedTuple):

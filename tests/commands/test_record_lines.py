@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.clients.records import ConsumerRecord, Headers
-from barnabas.commands.records.line_records import InputRecord, JsonLines
+from barnabas.commands.records.line_records import InputRecord, JsonLines, PlainLines
 from barnabas.commands.records.record_lines import JsonFormat, PlainFormat
 
 
@@ -75,11 +75,14 @@ def test_base64_covers_key_value_and_headers_on_request() -> None:
 
 _BYTES = st.one_of(st.none(), st.binary(max_size=20), st.text(max_size=20).map(lambda text: text.encode()))
 
+_NAMES = st.text(max_size=8) | st.binary(max_size=8).map(lambda name: name.decode("utf-8", "surrogateescape"))
+"""As the consumer decodes them."""
+
 
 @given(
     key=_BYTES,
     value=_BYTES,
-    headers=st.lists(st.tuples(st.text(max_size=8), _BYTES), max_size=3).map(tuple),
+    headers=st.lists(st.tuples(_NAMES, _BYTES), max_size=3).map(tuple),
     all_base64=st.booleans(),
 )
 def test_produce_reads_the_json_of_consume_back_byte_for_byte(
@@ -87,7 +90,21 @@ def test_produce_reads_the_json_of_consume_back_byte_for_byte(
 ) -> None:
     line = JsonFormat(all_base64=all_base64).line(fetched(key=key, value=value, headers=headers))
 
-    assert JsonLines().parse(line, 1) == InputRecord(key, value, headers, 3)
+    assert JsonLines(all_base64).parse(line, 1) == InputRecord(key, value, headers, 3)
+
+
+def test_header_names_that_are_not_utf8_are_written_as_base64_and_named() -> None:
+    headers = (("\udcff", b"x"), ("\udcfe", b"y"))
+
+    some, all_of_it = JsonFormat(), JsonFormat(all_base64=True)
+    entry = _object(some.line(fetched(headers=headers)))
+
+    assert entry["headers"] == [["/w==", "x"], ["/g==", "y"]]
+    assert entry["base64"] == ["header_names"]
+    assert some.unreadable == 1
+    entry = _object(all_of_it.line(fetched(headers=headers)))
+    assert entry["headers"] == [["/w==", "eA=="], ["/g==", "eQ=="]]
+    assert entry["base64"] == ["header_names", "headers", "key", "value"]
 
 
 def test_a_plain_line_is_the_value_as_it_is() -> None:
@@ -111,6 +128,15 @@ def test_a_plain_line_shows_the_parts_asked_for_in_kafkas_order() -> None:
         everything.line(fetched(key=None, timestamp_type=1))
         == b"LogAppendTime:3|Partition:1|Offset:2|NO_HEADERS|null|v\n"
     )
+
+
+def test_a_plain_line_has_the_bytes_of_a_header_name() -> None:
+    names = PlainFormat(with_headers=True)
+
+    line = names.line(fetched(headers=(("a\udcff", b"1"),)))
+
+    assert line == b"a\xff:1\tv\n"
+    assert PlainLines(parse_headers=True).parse(line[:-1], 1).headers == (("a\udcff", b"1"),)
 
 
 def test_a_tombstone_is_shown_by_the_null_marker() -> None:

@@ -20,6 +20,7 @@ from barnabas.console.records.decoding import FORMATS, Decoded, decode
 from barnabas.console.records.reading import RecordsPage, ShownRecord, offset_at, read_page
 from barnabas.console.web import console_of, render
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.records.record import header_name_bytes
 from barnabas.protocol.uuids import parse_uuid
 
 ROWS: Final = 50
@@ -164,7 +165,7 @@ async def _record(request: Request) -> Response:
         key_text=_key_text(record.key),
         value=shown(record.value, _RECORD_CHARACTERS),
         headers=[
-            (decode(name.encode(), "text", _LIST_CHARACTERS).text, shown(value, _LIST_CHARACTERS))
+            (decode(header_name_bytes(name), "text", _LIST_CHARACTERS).text, shown(value, _LIST_CHARACTERS))
             for name, value in record.headers
         ],
         problems=_problems(request, record),

@@ -10,7 +10,6 @@ cut off again. The GIL is kept: a Spark worker has one thread.
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE, PyByteArray_Resize
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
-from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy
 
@@ -56,7 +55,6 @@ cdef enum:
 
 cdef int64_t INT32_MAX = 0x7FFFFFFF
 cdef int64_t INT64_MAX = 0x7FFFFFFFFFFFFFFF
-cdef int64_t MAX_MS = 0x7FFFFFFFFFFFFFFF // 1000
 
 cdef tuple REASONS = _REASONS
 
@@ -173,9 +171,9 @@ cdef class HeadersColumn:
         self.counts, self.keys, self.values = BytesColumn(), BytesColumn(), BytesColumn()
 
     cdef int reserve(self, int64_t rows, int64_t size) except -1:
-        """Reserve room: a header takes at least two bytes of payload, and a key byte that is not UTF-8 becomes three."""
+        """Reserve room: a header takes at least two bytes of payload."""
         self.counts.reserve(rows, 0)
-        self.keys.reserve(size // 2, 3 * size)
+        self.keys.reserve(size // 2, size)
         self.values.reserve(size // 2, size)
         return 0
 
@@ -187,7 +185,7 @@ cdef class HeadersColumn:
         while left:
             if get_varint(data, &at, walk.at, &size) != VARINT_FINE or not 0 <= size <= walk.at - at:
                 raise _error(BAD_HEADERS, walk.index)
-            self.add_key(data + at, size)
+            self.keys.add(data + at, size)
             at += size
             if get_varint(data, &at, walk.at, &size) != VARINT_FINE or not -1 <= size <= walk.at - at:
                 raise _error(BAD_HEADERS, walk.index)
@@ -196,18 +194,6 @@ cdef class HeadersColumn:
                 at += size
             left -= 1
         self.end_row()
-        return 0
-
-    cdef int add_key(self, const uint8_t* data, int64_t size) except -1:
-        cdef int64_t index = 0
-        cdef bytes encoded
-        while index < size and data[index] < 0x80:
-            index += 1
-        if index == size:
-            self.keys.add(data, size)
-        else:
-            encoded = PyUnicode_DecodeUTF8(<const char*> data, size, "replace").encode("utf-8")
-            self.keys.add(<const uint8_t*> PyBytes_AS_STRING(encoded), PyBytes_GET_SIZE(encoded))
         return 0
 
     cdef void end_row(self) noexcept:
@@ -379,7 +365,7 @@ cdef class ColumnBuilder:
         self, const Payload* records, Walk* walk, int64_t base_offset, bint is_append_time, int64_t append_time
     ) except *:
         cdef Fault fault = start_walk(records, walk)
-        cdef int64_t begun, before, size, offset, time
+        cdef int64_t begun, before, size, offset
         cdef int wanted = self._wanted
         cdef int64_t* offsets
         cdef int64_t* timestamps
@@ -407,8 +393,7 @@ cdef class ColumnBuilder:
             if offset < self.start_offset or offset >= self._end_offset:
                 continue
             offsets[begun] = offset
-            time = append_time if is_append_time else walk.timestamp
-            timestamps[begun] = (MAX_MS if time > MAX_MS else -MAX_MS if time < -MAX_MS else time) * 1000
+            timestamps[begun] = append_time if is_append_time else walk.timestamp
             types[begun] = is_append_time
             if wanted & WANTED_KEY:
                 self._keys.add(records.data + walk.key_at, walk.key_size)
@@ -451,8 +436,7 @@ cdef class ColumnBuilder:
             (<int64_t*> self._offsets.reserve(8))[0] = offset
             self._offsets.used += 8
         if self._wanted & WANTED_TIMESTAMP:
-            timestamp = MAX_MS if timestamp > MAX_MS else -MAX_MS if timestamp < -MAX_MS else timestamp
-            (<int64_t*> self._timestamps.reserve(8))[0] = timestamp * 1000
+            (<int64_t*> self._timestamps.reserve(8))[0] = timestamp
             self._timestamps.used += 8
         if self._wanted & WANTED_TIMESTAMP_TYPE:
             (<int32_t*> self._types.reserve(4))[0] = timestamp_type

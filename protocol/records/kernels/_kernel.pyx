@@ -403,7 +403,7 @@ cdef tuple _headers(const void* data, const Walk* walk):
         # The record was checked up to walk.at. A buffer changed since must not make it read past that.
         if get_varint(<const uint8_t*> data, &at, walk.at, &size) != VARINT_FINE or not 0 <= size <= walk.at - at:
             raise _error(BAD_HEADERS, walk.index)
-        key = PyUnicode_DecodeUTF8(<char*> data + at, size, "replace")
+        key = PyUnicode_DecodeUTF8(<char*> data + at, size, "surrogateescape")
         at += size
         if get_varint(<const uint8_t*> data, &at, walk.at, &size) != VARINT_FINE or not -1 <= size <= walk.at - at:
             raise _error(BAD_HEADERS, walk.index)
@@ -452,7 +452,7 @@ cdef list _encoded(headers):
         return None
     encoded = []
     for key, value in headers:
-        encoded.append((key.encode("utf-8"), _as_bytes(value)))
+        encoded.append((key.encode("utf-8", "surrogateescape"), _as_bytes(value)))
     return encoded
 
 

@@ -27,12 +27,12 @@ from barnabas.protocol.records.layout import (
     TIMESTAMP_TYPE_MASK,
     TRANSACTIONAL_MASK,
 )
+from barnabas.protocol.records.record import header_name_bytes
 
 _Buffer = bytes | bytearray | memoryview
 
 _INT64_MAX: Final = 0x7FFF_FFFF_FFFF_FFFF
 _INT32_MAX: Final = 0x7FFF_FFFF
-_MAX_MS: Final = _INT64_MAX // 1000
 
 _Row = tuple[int, int, int, bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]]
 
@@ -167,7 +167,7 @@ class ColumnBuilder:
                 size += end - headers_at
             size += len(key or b"") + len(value or b"")
             time = timestamp if append_timestamp is None else append_timestamp
-            found.append((offset, _microseconds(time), timestamp_type, key, value, headers))
+            found.append((offset, time, timestamp_type, key, value, headers))
         self._waiting += found
         self.rows += len(found)
         self.size_bytes += size
@@ -179,7 +179,7 @@ class ColumnBuilder:
         if self.start_offset <= offset < self._end_offset:
             key = key if self._wanted & Wanted.KEY else None
             value = value if self._wanted & Wanted.VALUE else None
-            self._waiting.append((offset, _microseconds(timestamp), timestamp_type, key, value, ()))
+            self._waiting.append((offset, timestamp, timestamp_type, key, value, ()))
             self.rows += 1
             self.size_bytes += len(key or b"") + len(value or b"")
 
@@ -207,10 +207,6 @@ def _part(data: bytes, at: int, size: int) -> bytes | None:
     return None if size < 0 else data[at : at + size]
 
 
-def _microseconds(timestamp_ms: int) -> int:
-    return max(-_MAX_MS, min(timestamp_ms, _MAX_MS)) * 1000
-
-
 def _bytes_of(code: str, numbers: list[int]) -> memoryview:
     return memoryview(array(code, numbers)).cast("B")
 
@@ -235,7 +231,7 @@ def _header_column(rows: list[tuple[tuple[str, bytes | None], ...]]) -> HeaderCo
         validity,
         null_count,
         ends[-1],
-        _nullable([key.encode("utf-8") for headers in rows for key, _ in headers]),
+        _nullable([header_name_bytes(key) for headers in rows for key, _ in headers]),
         _nullable([value for headers in rows for _, value in headers]),
     )
 

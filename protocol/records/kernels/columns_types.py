@@ -53,7 +53,7 @@ class NullableBytes(NamedTuple):
 class HeaderColumn(NamedTuple):
     """Lists of (key, value) in Arrow's layout; a row without headers is null, as in Spark's Kafka source.
 
-    Keys are UTF-8; invalid bytes are replaced, as by a client's decoder.
+    Keys are the bytes of the record, which may be no UTF-8.
     """
 
     offsets: memoryview
@@ -68,7 +68,7 @@ class Columns(NamedTuple):
     """The rows of one `take`; a column that was not wanted is None. Integers are in native byte order.
 
     offset          int64
-    timestamp_us    int64, microseconds since 1970, saturated where milliseconds times 1000 would not fit
+    timestamp_ms    int64, milliseconds since 1970
     timestamp_type  int32: 0 CreateTime, 1 LogAppendTime
     """
 
@@ -76,6 +76,6 @@ class Columns(NamedTuple):
     key: NullableBytes | None
     value: NullableBytes | None
     offset: memoryview | None
-    timestamp_us: memoryview | None
+    timestamp_ms: memoryview | None
     timestamp_type: memoryview | None
     headers: HeaderColumn | None

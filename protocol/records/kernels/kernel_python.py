@@ -38,7 +38,7 @@ from barnabas.protocol.records.layout import (
     NO_SEQUENCE,
     NO_TIMESTAMP,
 )
-from barnabas.protocol.records.record import Headers, Record, RecordsSummary
+from barnabas.protocol.records.record import Headers, Record, RecordsSummary, header_name_bytes
 from barnabas.protocol.records.seal import seal
 
 _Buffer = bytes | bytearray | memoryview
@@ -361,7 +361,7 @@ def decode_headers(data: bytes, at: int, header_count: int) -> Headers:
     headers = []
     for index in range(header_count):
         size, at = _read_varint(data, at, len(data), 28, index, BAD_HEADERS)
-        key = data[at : at + size].decode("utf-8", "replace")
+        key = data[at : at + size].decode("utf-8", "surrogateescape")
         size, at = _read_varint(data, at + size, len(data), 28, index, BAD_HEADERS)
         headers.append((key, None if size < 0 else data[at : at + size]))
         at += max(size, 0)
@@ -393,7 +393,7 @@ def _as_bytes(value: _Buffer | None) -> bytes | None:
 
 
 def _encode_headers(headers: Sequence[tuple[str, _Buffer | None]]) -> list[tuple[bytes, bytes | None]]:
-    return [(key.encode("utf-8"), _as_bytes(value)) for key, value in headers] if headers else []
+    return [(header_name_bytes(key), _as_bytes(value)) for key, value in headers] if headers else []
 
 
 def _body_size(

@@ -9,12 +9,15 @@ from barnabas.broker.storage.inspection.findings import Circumstances
 from barnabas.pipeline.jobs.archive_comparison import STATES, compare_offsets, count_states, read_archive
 from barnabas.pipeline.jobs.audit import checkpoints_of, gaps, log_counts
 from barnabas.pipeline.jobs.audit_report import compare, run
+from barnabas.pipeline.jobs.record_source import RecordSource
 from barnabas.pipeline.segments.batch_facts import batch_facts
 from barnabas.pipeline.segments.log_check import check_logs
 from barnabas.pipeline.segments.log_files import find_logs
 from barnabas.protocol.compression import Codec
+from barnabas.protocol.records import Record
 from tests.support.spark.frames import Stored, records_frame
-from tests.support.storage.bench import START_MS, LogBench, append, batch
+from tests.support.storage.bench import START_MS, LogBench, append, batch, log_config
+from tests.support.storage.records import build
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -140,6 +143,32 @@ def test_null_and_empty_differ_and_headers_count_where_both_sides_have_them(spar
 
     assert states_of(compare_offsets(archive, log)) == {(0, 0): "differing", (0, 1): "differing"}
     assert states_of(compare_offsets(archive.drop("headers"), log)) == {(0, 0): "differing", (0, 1): "matching"}
+
+
+def test_what_an_archive_could_not_hold_differs_from_the_log(spark: SparkSession, tmp_path: Path) -> None:
+    bench = LogBench(tmp_path)
+    log = bench.open(log_config(timestamp_after_max_ms=2**63 - 1))
+    append(log, batch((START_MS, b"k", b"v")))
+    append(log, batch((1_700_000_000_000_000_000, b"k", b"v")))
+    append(log, memoryview(build([Record(0, START_MS, b"k", b"v", (("\udcff", b"x"),))])))
+    bench.close(log)
+    source = RecordSource(log_dirs=(tmp_path,), topics=("orders",))
+    undecoded = source.read(spark, undecoded=True)
+    archive = undecoded.selectExpr(
+        "topic",
+        "partition",
+        "offset",
+        "key",
+        "value",
+        "timestamp_millis(least(timestamp, 9223372036854775)) as timestamp",
+        "transform(headers, h -> named_struct('key', '\ufffd', 'value', h.value)) as headers",
+    )
+
+    assert states_of(compare_offsets(archive, undecoded)) == {
+        (0, 0): "matching",
+        (0, 1): "differing",
+        (0, 2): "differing",
+    }
 
 
 def test_a_partition_that_one_side_lacks_is_pending_or_expired(spark: SparkSession) -> None:

@@ -113,9 +113,13 @@ def test_rows_have_the_fields_of_the_records_and_three_more(kernel: ModuleType) 
     assert appended == [entry._replace(timestamp=99, timestamp_type=1) for entry in decoded]
 
 
-def test_invalid_utf8_in_a_header_key_is_replaced_as_in_java(kernel: ModuleType) -> None:
-    payload = record(headers=varint(1) + varint(2) + b"a\xff" + varint(-1))
-    assert kernel.decode_payload(payload, 1, 0, 0, 0, None)[0].headers == (("a\N{REPLACEMENT CHARACTER}", None),)
+def test_a_header_key_that_is_not_utf8_is_written_again_as_it_was(kernel: ModuleType) -> None:
+    payload = record(headers=varint(2) + varint(2) + b"a\xff" + varint(-1) + varint(1) + b"\xfe" + varint(-1))
+    headers = kernel.decode_payload(payload, 1, 0, 0, 0, None)[0].headers
+    assert headers == (("a\udcff", None), ("\udcfe", None))
+    written = bytearray()
+    kernel.append_record(written, -1, 0, 0, None, None, headers)
+    assert written == payload
 
 
 def test_decoded_records_are_untracked_by_the_collector() -> None:
