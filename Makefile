@@ -14,6 +14,8 @@
 #   make soak                mixed load with faults for two hours, and a checker (ARGS="--seconds 600 --seed 7")
 #   make interop             tests with other software: Apache Kafka, clients in other languages, containers (FLAKY=folder:
 #                            a failed test is tried again, alone, and the output of its failure kept there)
+#   make baseline            the code of an earlier commit (tools/baseline), built in build/baseline
+#   make test-baseline       directories that it wrote are opened by this tree, and the other way round
 #   make demo, make bench    real data end to end; benchmarks beside the machine's limits
 #   make pipeline-demo       the same data through the jobs of `barnabas pipeline` (needs Java 17)
 #   make bench-kafka         Barnabas beside Apache Kafka: librdkafka, recovery, transactions, latency end to end, logins
@@ -45,8 +47,8 @@ LOCK ?=
 INTEROP := $(if $(and $(shell command -v java),$(shell command -v mvn)),require,allow-skips)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve test test-spark torture soak check interop compatibility ecosystem demo pipeline-demo bench bench-kafka coverage sanitize \
-	test-pythons wheels docs screenshots lock clean
+.PHONY: help setup serve test test-spark torture soak check baseline test-baseline interop compatibility ecosystem demo \
+	pipeline-demo bench bench-kafka coverage sanitize test-pythons wheels docs screenshots lock clean
 
 help:
 	@sed -n '/^#/!q;s/^# \{0,1\}//p' Makefile
@@ -117,6 +119,12 @@ wheels:
 interop: $(BYTECODE)
 	BARNABAS_INTEROP=$(INTEROP) $(BIN)/python -m $(if $(FLAKY),tools.second_try $(FLAKY),pytest) -m interop $(INTEROP_WORKERS) \
 		$(ARGS) $(if $(findstring tests/,$(ARGS)),,tests/interop)
+
+baseline: $(BIN)/python
+	PYTHON=$(BIN)/python tools/baseline
+
+test-baseline: $(BYTECODE) baseline
+	BARNABAS_INTEROP=require $(BIN)/python -m pytest -m interop tests/interop/baseline $(ARGS)
 
 check: $(INSTALLED)
 	$(BIN)/ruff check .

@@ -58,6 +58,16 @@ class Place:
 
 async def run_round(stage: Stage, seconds: float, place: Place, outcome: Outcome) -> None:
     """Let the round's clients work for some seconds, and to their ends; then add what was found."""
+    clients, anomalies = await let_work(stage, seconds, place)
+    outcome.anomalies += anomalies
+    async with place.faults.calm:
+        outcome.anomalies += await _judge(stage, place)
+    place.left_groups.update(stage.groups, [stage.share_group])
+    outcome.add_round(stage.history, commits=stage.commits, promoted=stage.promoted, clients=clients)
+
+
+async def let_work(stage: Stage, seconds: float, place: Place) -> tuple[int, list[Anomaly]]:
+    """Let the clients work for some seconds, and to their ends; return their number, and which ones have no end."""
     writers, readers = _writers(stage, place), _readers(stage)
     async with place.faults.calm, Admin(AdminConfig(bootstrap=stage.bootstrap)) as admin:
         await asyncio.to_thread(begin_share_group, place.daemon, stage)
@@ -83,14 +93,9 @@ async def run_round(stage: Stage, seconds: float, place: Place, outcome: Outcome
             each.cancel()
         await asyncio.wait([*writing, *reading])
     unfinished = [each for each in (*writing, *reading) if each.cancelled()]
-    if unfinished:
-        names = ", ".join(each.get_name() for each in unfinished)
-        outcome.anomalies.append(Anomaly("no end", f"still at work {_END_S} s after the end of a round: {names}"))
-    async with place.faults.calm:
-        outcome.anomalies += await _judge(stage, place)
-    place.left_groups.update(stage.groups, [stage.share_group])
-    clients = len(writers) + len(readers)
-    outcome.add_round(stage.history, commits=stage.commits, promoted=stage.promoted, clients=clients)
+    names = ", ".join(each.get_name() for each in unfinished)
+    text = f"still at work {_END_S} s after the end of a round: {names}"
+    return len(writers) + len(readers), [Anomaly("no end", text)] if unfinished else []
 
 
 def _writers(stage: Stage, place: Place) -> list[Client]:
