@@ -16,6 +16,7 @@
 #                            a failed test is tried again, alone, and the output of its failure kept there)
 #   make baseline            the code of an earlier commit (tools/baseline), built in build/baseline
 #   make test-baseline       directories that it wrote are opened by this tree, and the other way round
+#   make bench-baseline      lines of the benchmarks on both in turn: ratios (ARGS="--lines one", "--instructions 2000")
 #   make demo, make bench    real data end to end; benchmarks beside the machine's limits
 #   make pipeline-demo       the same data through the jobs of `barnabas pipeline` (needs Java 17)
 #   make bench-kafka         Barnabas beside Apache Kafka: librdkafka, recovery, transactions, latency end to end, logins
@@ -48,7 +49,7 @@ INTEROP := $(if $(and $(shell command -v java),$(shell command -v mvn)),require,
 
 .DEFAULT_GOAL := help
 .PHONY: help setup serve test test-spark torture soak check baseline test-baseline interop compatibility ecosystem demo \
-	pipeline-demo bench bench-kafka coverage sanitize test-pythons wheels docs screenshots lock clean
+	pipeline-demo bench bench-baseline bench-kafka coverage sanitize test-pythons wheels docs screenshots lock clean
 
 help:
 	@sed -n '/^#/!q;s/^# \{0,1\}//p' Makefile
@@ -175,6 +176,9 @@ bench: $(BYTECODE)
 	$(BIN)/python -m benchmarks.recovery $(RECOVERY_ARGS)
 	$(BIN)/python -m benchmarks.end_to_end $(SIDE_ARGS)
 	$(BIN)/python -m benchmarks.many $(SIDE_ARGS)
+
+bench-baseline: $(BYTECODE) baseline
+	$(BIN)/python -m benchmarks.baseline $(ARGS)
 
 # One librdkafka client (Debian: librdkafka-dev) against Barnabas, its own mock cluster and Apache Kafka, whose jars
 # Maven fetches unless they are cached.

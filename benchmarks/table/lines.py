@@ -106,6 +106,10 @@ class Bench:
             seconds=work.latency_seconds if seconds is None else seconds,
         )
 
+    def requests(self, count: int) -> Columns:
+        """Produce so many batches of one record over one connection."""
+        return self._produce("small", self.work.small_batch, connections=1, depth=1, requests=count)
+
     def durable(self, connections: int, partitions: int) -> Columns:
         """Produce with flush.messages=1: each answer follows an fdatasync. Requests go to the partitions in turn."""
         work = self.work
