@@ -21,6 +21,7 @@ TOOLS_VERSION = "4.3.0"
 
 LONGEST = (
     "test_containers.py",
+    "test_baseline.py",
     "test_pipeline_kafka_target.py",
     "test_clients.py",
     "test_kafka_admin_tools.py",
