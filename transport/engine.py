@@ -17,6 +17,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Final, cast
 
 from barnabas.transport.records import (
+    EMPTY_RECORD_BYTES,
     EMPTY_RECORDS_MAX,
     HANDSHAKE_RECORDS_MAX,
     HEADER_BYTES,
@@ -34,6 +35,7 @@ class TlsEngine:
     """SSLObject with its two memory buffers."""
 
     __slots__ = (
+        "_decrypted",
         "_empty",
         "_empty_at",
         "_end",
@@ -64,8 +66,10 @@ class TlsEngine:
         self.fed = 0
         """Number of complete records that OpenSSL has got."""
         self._empty = 0.0
-        """Records without data, less one for each second since the first of them."""
+        """Records without data, less one for each second and each EMPTY_RECORD_BYTES since the first of them."""
         self._empty_at = 0.0
+        self._decrypted = 0
+        """Bytes of data since the last record without any."""
         self._end: Exception | None = None
         """What the next `read_into` raises."""
 
@@ -118,6 +122,7 @@ class TlsEngine:
         if self._end is not None and not filled:
             end, self._end = self._end, None
             raise end
+        self._decrypted += filled
         return filled
 
     def encrypt(self, data: bytes | bytearray | memoryview) -> None:
@@ -167,7 +172,9 @@ class TlsEngine:
 
     def _count_empty(self) -> None:
         now = monotonic()
-        self._empty = max(0.0, self._empty - (now - self._empty_at)) + 1
+        allowed = now - self._empty_at + self._decrypted / EMPTY_RECORD_BYTES
+        self._empty = max(0.0, self._empty - allowed) + 1
         self._empty_at = now
+        self._decrypted = 0
         if self._empty > EMPTY_RECORDS_MAX:
             raise ssl.SSLError(ssl.SSL_ERROR_SSL, f"more than {EMPTY_RECORDS_MAX} records without data")

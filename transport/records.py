@@ -21,8 +21,11 @@ HANDSHAKE_RECORDS_MAX: Final = 128
 """Of all records until the handshake ends. A chain of 32 KiB in the smallest fragments that TLS knows takes 64."""
 
 EMPTY_RECORDS_MAX: Final = 16
-"""Records without data that a peer may send at once after the handshake, and one more each second. A key update is one,
-and costs 19 us; clients send them after gigabytes or hours."""
+"""Records without data that a peer may send at once after the handshake, and one more each second and each
+EMPTY_RECORD_BYTES of data. A key update is one, and costs 19 us; clients send them after gigabytes or hours."""
+
+EMPTY_RECORD_BYTES: Final = 1 << 20
+"""Takes 50 times as long to decrypt as a key update. Java's jdk.tls.keyLimits may ask for an update so often."""
 
 READ_BYTES: Final = 16 * 1024
 """Bytes to read at a time until the handshake ends. The last read may contain application data, which does not count

@@ -15,6 +15,7 @@ import trustme
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from barnabas.transport import engine
 from barnabas.transport.contexts import server_context
 from barnabas.transport.engine import TlsEngine
 from barnabas.transport.records import (
@@ -327,6 +328,24 @@ def test_a_few_key_updates_change_nothing_for_the_data_after_them(keys: tuple[ss
     assert client.connect()
     client.server.feed(key_updates(path, EMPTY_RECORDS_MAX, b"data", answered=True))
     assert client.server.sink.received == b"data"
+    client.server.end()
+
+
+def test_key_updates_between_much_data_have_no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As those of a Java client with a low jdk.tls.keyLimits."""
+    monkeypatch.setattr(engine, "EMPTY_RECORD_BYTES", 10)
+    client = Client()
+    assert client.connect()
+    receiver = client.server.transport._engine
+    assert receiver is not None
+    for _ in range(3 * EMPTY_RECORDS_MAX):
+        client.engine.encrypt(bytes(10))
+        client.server.feed(client.engine.outgoing())
+        receiver._count_empty()
+    for _ in range(EMPTY_RECORDS_MAX - 1):
+        receiver._count_empty()
+    with pytest.raises(ssl.SSLError, match="more than 16 records without data"):
+        receiver._count_empty()
     client.server.end()
 
 
