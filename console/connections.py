@@ -1,7 +1,9 @@
-"""Uvicorn's HTTP protocol with limits on what strangers may hold: it has none before a request is complete.
+"""Uvicorn's HTTP protocol with limits on what strangers may hold: it has none while it waits for the client.
 
-A connection has REQUEST_SECONDS_MAX for each request, its body included. Where there are CONNECTIONS_MAX, a new one
-cuts off the oldest that waits for the rest of a request, or for the next one; without such, it is closed itself.
+It waits for the rest of a request, for the next one, and for the client to read: a response above what the buffers take
+is not written on until the client has read some of it. The client has CLIENT_SECONDS_MAX for that, and again for each
+PROGRESS_BYTES of a request and each buffer of a response. Where there are CONNECTIONS_MAX, a new one cuts off the
+longest-waiting one; without such, it is closed itself.
 """
 
 from __future__ import annotations
@@ -15,7 +17,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 CONNECTIONS_MAX: Final = 200
 """With a header of 64 KiB or a form of 256 KiB each they take 50 MiB."""
 
-REQUEST_SECONDS_MAX: Final = 60.0
+CLIENT_SECONDS_MAX: Final = 60.0
+PROGRESS_BYTES: Final = 1 << 20
+"""Of a form that produces a record, which may have 64 MiB on a slow link."""
 
 _logger = logging.getLogger(__name__)
 # A stranger can cause as many warnings as it likes ("Invalid HTTP request received."). Errors are the console's bugs.
@@ -29,10 +33,12 @@ class LimitedProtocol(H11Protocol):
         super().__init__(*args, **named)
         self.logger = _logger
         self._deadline: asyncio.TimerHandle | None = None
+        self._received = 0
+        """Bytes since the deadline was set."""
 
     @property
     def waits_for_client(self) -> bool:
-        """Whether no complete request is being answered."""
+        """Whether no complete request is being answered, or the client has to read first."""
         return self._deadline is not None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -44,29 +50,51 @@ class LimitedProtocol(H11Protocol):
             waiting = [each for each in own if each.waits_for_client]
             oldest = min(waiting, key=LimitedProtocol._due, default=self)
             oldest.transport.abort()
-        self._expect_request()
+        self._expect_client()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End the time for a request."""
+        """End the client's time."""
         self._end_deadline()
         super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Serve what has come; a request that makes progress has more time."""
+        self._received += len(data)
+        if self._received >= PROGRESS_BYTES and self.waits_for_client:
+            self._expect_client()
+        super().data_received(data)
 
     def handle_events(self) -> None:
         """Serve what has come; a complete request has no deadline."""
         super().handle_events()
-        cycle: RequestResponseCycle | None = self.cycle
-        if cycle is not None and not cycle.more_body and not cycle.response_complete:
-            self._end_deadline()
+        self._work()
 
     def on_response_complete(self) -> None:
-        """Expect the next request."""
-        self._expect_request()
+        """Expect the next request, or the client to read the rest of the last response."""
+        self._expect_client()
         super().on_response_complete()
 
-    def _expect_request(self) -> None:
+    def pause_writing(self) -> None:
+        """Expect the client to read."""
+        super().pause_writing()
+        self._expect_client()
+
+    def resume_writing(self) -> None:
+        """Write on."""
+        super().resume_writing()
+        self._work()
+
+    def _expect_client(self) -> None:
         self._end_deadline()
-        if not self.transport.is_closing():
-            self._deadline = self.loop.call_later(REQUEST_SECONDS_MAX, self.transport.abort)
+        self._received = 0
+        self._deadline = self.loop.call_later(CLIENT_SECONDS_MAX, self.transport.abort)
+
+    def _work(self) -> None:
+        """End the client's time if there is something to do without it."""
+        cycle: RequestResponseCycle | None = self.cycle
+        has_request = cycle is not None and not cycle.more_body and not cycle.response_complete
+        if has_request and not self.flow.write_paused:
+            self._end_deadline()
 
     def _end_deadline(self) -> None:
         if self._deadline is not None:

@@ -1,15 +1,16 @@
-"""What a connection to the console may hold before its request is complete: time, and one of few places."""
+"""What a connection to the console may hold while it waits for its client: time, and one of few places."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 import pytest
 import uvicorn
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 from uvicorn.server import ServerState
 
@@ -22,11 +23,18 @@ from barnabas.console.settings import ConsoleSettings
 Connect = Callable[[], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
 FORM = b"POST /form HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\nhalf"
 TIMEOUT_S = 20
+LARGE_BYTES = 32 << 20
+"""More than the buffers between the console and a client take."""
 
 
 async def _form(request: Request) -> Response:
     await request.body()
     return PlainTextResponse("complete")
+
+
+async def _large(request: Request) -> Response:
+    size = LARGE_BYTES // int(request.query_params["parts"])
+    return StreamingResponse(bytes(size) for _ in range(0, LARGE_BYTES, size))
 
 
 def play(scenario: Callable[[Connect], Awaitable[None]]) -> None:
@@ -37,6 +45,7 @@ def play(scenario: Callable[[Connect], Awaitable[None]]) -> None:
         settings = ConsoleSettings(client=ClientConfig())
         app = build_app(settings)
         app.routes.append(Route("/form", _form, methods=["GET", "POST"]))
+        app.routes.append(Route("/large", _large))
         config, state = uvicorn.Config(app, lifespan="off", log_config=None), ServerState()
         server = await loop.create_server(lambda: LimitedProtocol(config, state, {}), "127.0.0.1", 0)
 
@@ -91,12 +100,45 @@ def test_the_oldest_connection_without_a_complete_request_gives_way(
 
 @pytest.mark.parametrize("beginning", [b"", b"GET /form HTTP/1.1\r\nX: 1", FORM])
 def test_a_request_has_a_limited_time(monkeypatch: pytest.MonkeyPatch, beginning: bytes) -> None:
-    monkeypatch.setattr(connections, "REQUEST_SECONDS_MAX", 0.2)
+    monkeypatch.setattr(connections, "CLIENT_SECONDS_MAX", 0.2)
 
     async def scenario(connect: Connect) -> None:
         reader, writer = await connect()
         writer.write(beginning)
         await ended(reader)
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("parts", [1, 32])
+def test_a_client_that_does_not_read_gives_way(monkeypatch: pytest.MonkeyPatch, parts: int) -> None:
+    monkeypatch.setattr(connections, "CONNECTIONS_MAX", 1)
+
+    async def scenario(connect: Connect) -> None:
+        _, writer = await connect()
+        writer.write(b"GET /large?parts=%d HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n" % parts)
+        found = b""
+        while not found:  # refused until the console has filled the buffers
+            with suppress(ConnectionError):
+                found = await answer(*await connect(), b"GET /form HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        assert found.startswith(b"HTTP/1.1 200"), found
+
+    play(scenario)
+
+
+def test_a_form_that_makes_progress_has_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one that has made none for longer gives way."""
+    monkeypatch.setattr(connections, "CONNECTIONS_MAX", 2)
+    monkeypatch.setattr(connections, "PROGRESS_BYTES", 50)
+
+    async def scenario(connect: Connect) -> None:
+        form = await connect()
+        form[1].write(FORM)
+        silent, _ = await connect()
+        form[1].write(bytes(90))
+        await answer(*await connect(), b"GET /form HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        await ended(silent)
+        assert (await answer(*form, bytes(6))).startswith(b"HTTP/1.1 200")
 
     play(scenario)
 
