@@ -259,7 +259,8 @@ def _put_epochs(writer: Writer, topics: PartitionEpochs) -> None:
         numbers = sorted(epochs)
         part = Writer()
         part.compact_array([epochs[number] for number in numbers], part.int32)
-        writer.uuid(topic_id).compact_array(numbers, writer.int32).tagged_fields({_TAG: part.to_bytes()})
+        tags = {_TAG: part.to_bytes()} if numbers else {}
+        writer.uuid(topic_id).compact_array(numbers, writer.int32).tagged_fields(tags)
 
 
 def _epochs(reader: Reader, default: int) -> PartitionEpochs:

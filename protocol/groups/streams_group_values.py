@@ -58,13 +58,13 @@ class StreamsGroupMetadataValue(NamedTuple):
     """`epoch` grows with every change that needs a new assignment. `metadata_hash`: of the group's topics, signed.
 
     validated_topology_epoch   of the topology whose topics all existed with the right partition counts
-    assignment_configs         the configs that the assignor last used; None in records of Kafka before 4.2
+    assignment_configs         the configs that the assignor last used; none in records of Kafka before 4.2
     """
 
     epoch: int
     metadata_hash: int
     validated_topology_epoch: int = NOT_VALIDATED
-    assignment_configs: Sequence[KeyValue] | None = None
+    assignment_configs: Sequence[KeyValue] | None = ()
 
 
 class StreamsMemberMetadataValue(NamedTuple):
@@ -128,7 +128,7 @@ class _EpochRow(NamedTuple):
 
 def _epoch_rows(tasks: TaskEpochs) -> list[_EpochRow]:
     return [
-        _EpochRow(each, sorted(tasks[each]), [tasks[each][number] for number in sorted(tasks[each])])
+        _EpochRow(each, sorted(tasks[each]), tuple(tasks[each][number] for number in sorted(tasks[each])))
         for each in sorted(tasks)
     ]
 
@@ -142,7 +142,7 @@ _TASKS = Array(
     make=dict,
 )
 _READ_EPOCHS = rows(
-    _EpochRow, subtopology_id=STRING, partitions=Array(INT32), epochs=Tagged(Array(INT32, nullable_from=0), 0, None)
+    _EpochRow, subtopology_id=STRING, partitions=Array(INT32), epochs=Tagged(Array(INT32, nullable_from=0), 0, ())
 )
 
 
@@ -160,7 +160,7 @@ _GROUP = Message(
     epoch=INT32,
     metadata_hash=INT64,
     validated_topology_epoch=Tagged(INT32, 0, NOT_VALIDATED),
-    assignment_configs=Tagged(KEY_VALUES._replace(nullable_from=0), 1, None),
+    assignment_configs=Tagged(KEY_VALUES._replace(nullable_from=0), 1, ()),
 )
 _MEMBER = Message(
     0,

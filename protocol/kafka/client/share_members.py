@@ -140,7 +140,7 @@ SHARE_FETCH: Final = ClientApi(
                 acknowledge_error=ERROR,
                 acknowledge_message=NULLABLE_STRING,
                 _leader=_LEADER,
-                records=Records(),
+                records=Records(is_nullable=False),
                 acquired=rows(AcquiredOffsets, first_offset=INT64, last_offset=INT64, delivery_count=INT16),
             ),
         ),
