@@ -1,4 +1,4 @@
-"""Random entities of Kafka's messages, for tests of every field in every version.
+"""Random messages of Kafka, for tests of every field in every version.
 
 request = draw(load_entity_schema("create_topics", 7, EntityType.request), None, random.Random("seed"))
 """
@@ -14,6 +14,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, get_args, get_origin
 
 from kio.schema.errors import ErrorCode as KafkaError
+
+from tests.support.kafka.definitions import definition, message_name
+from tests.support.kafka.kafka_wire import message_type, written
 
 _DRAWN: dict[str, Callable[[random.Random], Any]] = {
     "bool": lambda rng: rng.random() < 0.5,
@@ -47,3 +50,11 @@ def draw(annotation: Any, kind: str | None, rng: random.Random) -> Any:
         return _DRAWN[kind](rng)
     bits = int(kind.removeprefix("u").removeprefix("int"))
     return rng.getrandbits(bits - 1)
+
+
+def drawn(judge: str, api: str, version: int, kind: str, rng: random.Random) -> bytes:
+    """Return a random message, written by kio or by the definitions of a version of Kafka."""
+    if judge == "kio":
+        return written(draw(message_type(api, version, kind), None, rng))
+    message = definition(judge, message_name(api, kind), version)
+    return message.encode(message.draw(rng))

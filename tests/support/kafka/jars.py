@@ -25,6 +25,15 @@ _COORDINATES = (
     ("org.apache.logging.log4j", "log4j-slf4j-impl", _LOG4J_VERSION),
     ("org.apache.logging.log4j", "log4j-core", _LOG4J_VERSION),
 )
+_WITH_DEFINITIONS = (
+    "kafka-clients",
+    "kafka-group-coordinator",
+    "kafka-metadata",
+    "kafka-raft",
+    "kafka-share-coordinator",
+    "kafka-storage",
+    "kafka-transaction-coordinator",
+)
 Coordinate = tuple[str, str, str]
 """Group, artifact, version."""
 
@@ -87,6 +96,12 @@ def fetch_mirror_maker(version: str) -> Path:
         *_COORDINATES[2:],
     ]
     return _fetch(f"{version}-mirror-maker", coordinates, whole_with=coordinates[:2], with_theirs=True)
+
+
+def fetch_definitions(version: str) -> Path:
+    """Return the folder with the jars that contain the JSON definitions of a version. Raises FetchError."""
+    coordinates = [("org.apache.kafka", artifact, version) for artifact in _WITH_DEFINITIONS]
+    return _fetch(f"{version}-definitions", coordinates, whole_with=coordinates, with_theirs=False)
 
 
 def fetch_spark_connector() -> list[Path]:

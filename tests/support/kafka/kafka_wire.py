@@ -1,6 +1,7 @@
 """A blocking client of Kafka's protocol for tests that inspect or corrupt single frames.
 
-Encoding and decoding are kio's, and share no code with the broker.
+Encoding and decoding are kio's, and share no code with the broker. Kafka's own definitions must agree to all that is
+read.
 
     with KafkaWire(daemon.host, daemon.port) as kafka:
         answer = kafka.call("api_versions", 3, client_software_name="test", client_software_version="1")
@@ -19,6 +20,8 @@ from uuid import UUID
 
 from kio.serial import entity_reader, entity_writer
 
+from tests.support.kafka.definitions import NEWEST, definition, message_name
+
 TIMEOUT_S = 30.0
 
 
@@ -29,8 +32,7 @@ def schema(api: str, version: int, kind: str) -> ModuleType:
 
 def message_type(api: str, version: int, kind: str) -> Any:
     """Return the class of a whole message."""
-    name = "".join(word.capitalize() for word in (*api.split("_"), kind))
-    return getattr(schema(api, version, kind), name)
+    return getattr(schema(api, version, kind), message_name(api, kind))
 
 
 def written(entity: Any) -> bytes:
@@ -42,9 +44,11 @@ def written(entity: Any) -> bytes:
 
 
 def read(kind: Any, data: bytes) -> Any:
-    """Decode an entity that must use all of `data`."""
+    """Decode an entity that must use all of `data`, which must be what Kafka's own definition writes, too."""
     entity, size = entity_reader(kind)(data, 0)
     assert size == len(data), f"{len(data) - size} bytes are left over behind a {kind.__name__}"
+    message = definition(NEWEST, kind.__name__, kind.__version__)
+    assert message.encode(message.decode(data)) == data, f"{kind.__name__} is not as Kafka writes it"
     return entity
 
 

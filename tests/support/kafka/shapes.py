@@ -1,4 +1,4 @@
-"""Shapes of messages: a field table's, and that of kio's entity, which are equal for equal bytes."""
+"""Shapes of messages: a field table's, and those of kio's entity and of Kafka's definition, equal for equal bytes."""
 
 from __future__ import annotations
 
@@ -21,6 +21,11 @@ from barnabas.protocol.kafka.schema import (
     Tagged,
     Uuid,
 )
+from tests.support.kafka.definitions import VERSIONS, definition, message_name
+from tests.support.kafka.kafka_wire import message_type
+
+JUDGES = ("kio", *VERSIONS)
+"""Who says what Kafka's messages are: a library, and the definitions of versions of Kafka."""
 
 Shape = Any
 """A type as kio names it, whether it is nullable, and of a structure its fields."""
@@ -46,6 +51,15 @@ def shape_of_table(kind: Any, version: int) -> Shape:
         case Struct():
             return [shape_of_table(each, version) for _, each in kind.present(version)]
     raise AssertionError(kind)
+
+
+def shape_of_message(judge: str, api: str, version: int, kind: str, unwritten: Collection[str]) -> tuple[Shape, bool]:
+    """Return the shape of a whole message, and whether it is flexible: kio's, or that of a version of Kafka."""
+    if judge == "kio":
+        entity_type = message_type(api, version, kind)
+        return shape_of_entity(entity_type, unwritten), entity_type.__flexible__
+    message = definition(judge, message_name(api, kind), version)
+    return message.shape(unwritten), message.is_flexible
 
 
 def shape_of_entity(entity_type: Any, unwritten: Collection[str]) -> Shape:

@@ -1,0 +1,173 @@
+"""The records of Kafka's internal logs: ours have the versions, the fields and the bytes of Kafka's definitions."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from barnabas.broker.groups.consumer.loading import consumer_group_record
+from barnabas.broker.groups.share.loading import share_group_record
+from barnabas.broker.groups.streams.loading import streams_group_record
+from barnabas.protocol.groups import keys
+from barnabas.protocol.groups.consumer_group_values import encode_consumer_group_value
+from barnabas.protocol.groups.consumer_protocol import (
+    decode_assignment,
+    decode_subscription,
+    encode_assignment,
+    encode_subscription,
+)
+from barnabas.protocol.groups.metadata import decode_group_metadata, encode_group_metadata
+from barnabas.protocol.groups.offsets import decode_offset_commit, encode_offset_commit
+from barnabas.protocol.groups.share_group_values import encode_share_group_value
+from barnabas.protocol.groups.streams_group_values import encode_streams_group_value
+from barnabas.protocol.metadata import control, frame
+from barnabas.protocol.share import state_records
+from barnabas.protocol.transactions.keys import decode_transaction_key, encode_transaction_key
+from barnabas.protocol.transactions.values import decode_transaction_value, encode_transaction_value
+from tests.protocol.kafka.differences import UNREAD_FIELDS, UNREAD_RECORDS
+from tests.support.kafka.definitions import NEWEST, VERSIONS, definition, load, versions
+
+Codec = Callable[[int, bytes], bytes]
+"""Decodes a record's bytes without its version, and encodes what came out."""
+
+GROUP_VALUES: dict[str, tuple[Callable[[Any, bytes], Any], Callable[[Any], bytes]]] = {
+    "Consumer": (consumer_group_record, encode_consumer_group_value),
+    "ShareGr": (share_group_record, encode_share_group_value),
+    "Streams": (streams_group_record, encode_streams_group_value),
+}
+CONTROL = {
+    "LeaderChangeMessage": control.LeaderChange,
+    "SnapshotHeaderRecord": control.SnapshotHeader,
+    "SnapshotFooterRecord": control.SnapshotFooter,
+    "KRaftVersionRecord": control.KRaftVersion,
+    "VotersRecord": control.KRaftVoters,
+}
+VERSIONED: dict[str, Callable[[int, bytes], bytes | bytearray]] = {
+    "TransactionLogKey": lambda _, data: encode_transaction_key(decode_transaction_key(data) or ""),
+    "TransactionLogValue": lambda version, data: encode_transaction_value(decode_transaction_value(data), version),
+    "GroupMetadataValue": lambda version, data: encode_group_metadata(decode_group_metadata(data), version),
+    "OffsetCommitValue": lambda version, data: encode_offset_commit(decode_offset_commit(data), version),
+    "ConsumerProtocolAssignment": lambda _, data: encode_assignment(decode_assignment(data)),
+    "ConsumerProtocolSubscription": lambda _, data: encode_subscription(decode_subscription(data)),
+}
+
+
+def codecs() -> dict[str, Codec]:
+    found: dict[str, Codec] = {}
+    for name, each in load(NEWEST).items():
+        if each["type"] in ("request", "response", "header") or name.removesuffix("Record") in UNREAD_RECORDS:
+            continue
+        if name in CONTROL:
+            found[name] = control_record(CONTROL[name])
+        elif name in VERSIONED:
+            found[name] = versioned(VERSIONED[name])
+        elif name.startswith(("ShareSnapshot", "ShareUpdate")):
+            found[name] = share_state_key(each["apiKey"]) if name.endswith("Key") else share_state_value(each["apiKey"])
+        elif each["type"] == "coordinator-key":
+            found[name] = group_key(each["apiKey"])
+        elif each["type"] == "coordinator-value":
+            found[name] = group_value(name)
+        else:
+            found[name] = metadata_record(frame._SERVED[each["apiKey"]][0])
+    return found
+
+
+def versioned(through: Callable[[int, bytes], bytes | bytearray]) -> Codec:
+    return lambda version, body: bytes(through(version, version.to_bytes(2, "big") + body)[2:])
+
+
+def share_state_key(kind: int) -> Codec:
+    def through(_: int, body: bytes) -> bytes:
+        found = state_records.decode_key(kind.to_bytes(2, "big") + body)
+        assert found is not None
+        return state_records.encode_key(found[1], found[0])[2:]
+
+    return through
+
+
+def share_state_value(kind: int) -> Codec:
+    def through(version: int, data: bytes) -> bytes:
+        found = state_records.decode_value(kind, data)
+        assert found is not None
+        return state_records.encode_value(found)
+
+    return versioned(through)
+
+
+def key_of_group(key: int, body: bytes) -> Any:
+    found = keys.decode_key(key.to_bytes(2, "big") + body)
+    assert not isinstance(found, keys.UnknownKey)
+    return found
+
+
+def group_key(key: int) -> Codec:
+    return lambda _, body: keys.encode_key(key_of_group(key, body))[2:]
+
+
+def control_record(kind: Any) -> Codec:
+    return lambda _, body: kind.decode(body).encode()
+
+
+def metadata_record(kind: Any) -> Codec:
+    return lambda version, body: kind.decode(body, version).encode(version)
+
+
+def group_value(name: str) -> Codec:
+    decode, encode = GROUP_VALUES[name[:7] if name[0] == "S" else "Consumer"]
+    their_key = name.removesuffix("Value") + "Key"
+    key = key_of_group(load(NEWEST)[their_key]["apiKey"], definition(NEWEST, their_key, 0).encode({}))
+    return versioned(lambda _, data: encode(decode(key, data).value))
+
+
+CODECS = codecs()
+
+
+def canonical(value: Any, name: str = "") -> Any:
+    """Maps and sets as we write them, and no values that Kafka never writes (UNWRITTEN_VALUES)."""
+    if isinstance(value, dict):
+        found = {field: canonical(each, name + field) for field, each in value.items()}
+        if "AssignmentEpochs" in found:  # one for each partition, which Kafka before 4.2 leaves out
+            has_epochs = not name.startswith(("Standby", "Warmup"))
+            found["AssignmentEpochs"] = list(range(len(found["Partitions"]))) if has_epochs else []
+        if found.get("ClassicMemberMetadata") == {"SessionTimeoutMs": 0, "SupportedProtocols": []}:
+            found["ClassicMemberMetadata"] = None
+        return found
+    if not isinstance(value, list) or not value or isinstance(value[0], str):
+        return value
+    if isinstance(value[0], int):
+        return sorted(set(value))
+    by_key = {str(next(iter(each.values()))): each for each in value}
+    return [canonical(by_key[key], name) for key in sorted(by_key)]
+
+
+@pytest.mark.parametrize("kafka", VERSIONS)
+@pytest.mark.parametrize("name", CODECS)
+def test_a_record_of_kafka_comes_back_with_the_same_bytes(kafka: str, name: str) -> None:
+    rng = random.Random(name)
+    for version in versions(load(kafka)[name]["validVersions"]):
+        record = definition(kafka, name, version)
+        for _ in range(30):
+            value = record.draw(rng)
+            if name in CONTROL:
+                value["Version"] = version
+            if "Group" in name or "Protocol" in name:
+                value = canonical(value)
+            kept = {field: each for field, each in value.items() if (name, field) not in UNREAD_FIELDS}
+            ours = CODECS[name](version, record.encode(value))
+            assert record.decode(ours) == {**record.defaults(), **kept}, version
+            assert ours == record.encode(kept), version
+
+
+def test_the_records_of_the_metadata_log_have_kafkas_keys_names_and_versions() -> None:
+    theirs = {
+        each["apiKey"]: (name.removesuffix("Record"), versions(each["validVersions"])[-1])
+        for name, each in load("4.3.0").items()
+        if each["type"] == "metadata" and not name.startswith("Remote")
+    }
+    assert {key: name for key, (name, _) in theirs.items()} == frame.RECORD_NAMES
+    assert {key: newest for key, (_, newest) in frame._SERVED.items()} == {
+        key: newest for key, (_, newest) in theirs.items() if key in frame._SERVED
+    }
