@@ -123,6 +123,12 @@ class LogConfig:
         return self.understood[0] if self.unread else self.compact
 
     @property
+    def may_delete_records(self) -> bool:
+        """Whether DeleteRecords may: not in a topic that is only compacted, or may be, since its policy is not read."""
+        compact, delete = self.understood if self.unread else (self.compact, self.delete)
+        return "cleanup.policy" not in self.unread and (delete or not compact)
+
+    @property
     def acks_all_flush_messages(self) -> int:
         """Unsynced records from which on an append with acks=all, or of the broker itself, waits for a sync."""
         return 1 if self.flush_acks_all else self.flush_messages

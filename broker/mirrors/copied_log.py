@@ -85,8 +85,8 @@ class CopiedLog:
 
     @property
     def is_compacted(self) -> bool:
-        """Whether this broker compacts the copy."""
-        return self._log.config.compact
+        """Whether this broker compacts the copy, or has compacted it."""
+        return self._log.config.needs_keys
 
     @property
     def latest_epoch(self) -> int:

@@ -208,6 +208,7 @@ def test_a_topic_with_a_stored_value_that_is_not_understood_is_neither_deleted_f
 
     assert (config.compact, config.delete, config.unread) == (False, False, (name,))
     assert config.needs_keys == policy.startswith("compact")
+    assert config.may_delete_records == ("delete" in policy)  # as without the value
     assert complaints({name: "of a later Kafka"})[0].endswith(KEPT)
 
 
@@ -215,6 +216,7 @@ def test_a_stored_policy_that_is_not_understood_deletes_nothing() -> None:
     config = load().log_config.with_overrides({"cleanup.policy": "compact,archive", "retention.ms": "1"})
 
     assert (config.compact, config.delete, config.retention_ms) == (False, False, 1)
+    assert not config.may_delete_records
 
 
 def test_other_stored_values_that_are_not_understood_leave_the_brokers_in_force() -> None:

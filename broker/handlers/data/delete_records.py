@@ -80,10 +80,10 @@ class DeleteRecordsHandler:
                     ErrorCode.INVALID_TOPIC_EXCEPTION, f"records of the internal topic {topic} cannot be deleted"
                 )
             config = partition.log.config
-            if config.compact and not config.delete:
+            if not config.may_delete_records:
+                policy = "not understood" if "cleanup.policy" in config.unread else "compact, without delete"
                 raise BrokerError(
-                    ErrorCode.POLICY_VIOLATION,
-                    f"records of {topic} cannot be deleted: its cleanup.policy is compact, without delete",
+                    ErrorCode.POLICY_VIOLATION, f"records of {topic} cannot be deleted: its cleanup.policy is {policy}"
                 )
             start = partition.delete_records(entry.offset)
         except BrokerError as error:

@@ -7,13 +7,14 @@ others. The configs of the broker's own topics are known, and every start adds t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Final
 
 from barnabas.broker.metadata.errors import MetadataError
 from barnabas.broker.storage.files.errors import StorageError
-from barnabas.broker.storage.files.partition_metadata_file import read_partition_metadata
+from barnabas.broker.storage.files.file_names import LOG_SUFFIX
+from barnabas.broker.storage.files.partition_metadata_file import PARTITION_METADATA_FILE, read_partition_metadata
 from barnabas.protocol.metadata.partition_state import PartitionState
 from barnabas.protocol.metadata.records import (
     TOPIC_RESOURCE,
@@ -22,8 +23,8 @@ from barnabas.protocol.metadata.records import (
     PartitionRecord,
     TopicRecord,
 )
-from barnabas.protocol.topic_name import is_internal
-from barnabas.protocol.uuids import random_uuid
+from barnabas.protocol.topic_name import is_internal, topic_name_fault
+from barnabas.protocol.uuids import random_uuid, uuid_text
 
 HELD_CONFIGS: Final = {"cleanup.policy": "delete", "retention.bytes": "-1", "retention.ms": "-1"}
 """Nothing is deleted or compacted with them, whatever the broker's defaults are."""
@@ -43,9 +44,11 @@ def adopted_configs(topic: str) -> Mapping[str, str]:
 def adoption_records(
     found: PartitionDirectories, *, node_id: int, directory_ids: Mapping[Path, bytes]
 ) -> list[MetadataRecord]:
-    """Return the records that create the found partitions. Raises MetadataError if partitions are missing."""
+    """Return the records that create the found partitions. Raises MetadataError for what is no whole topic."""
     records: list[MetadataRecord] = []
+    owners: dict[bytes, Path] = {}
     for topic, partitions in found.items():
+        _ensure_topic(topic, partitions.values())
         missing = set(range(max(partitions) + 1)) - set(partitions)
         if missing:
             raise MetadataError(
@@ -54,6 +57,12 @@ def adoption_records(
                 remedy="name all of the node's directories in log.dirs, or read what is here with read.only=true",
             )
         topic_id = _topic_id(partitions.values())
+        path = next(iter(partitions.values()))
+        if (other := owners.setdefault(topic_id, path)) != path:
+            raise MetadataError(
+                f"{other} and {path} have the same topic id {uuid_text(topic_id)}: one is a copy of the other",
+                remedy="move the outdated one away",
+            )
         records.append(TopicRecord(topic, topic_id))
         if not is_internal(topic):
             records += (ConfigRecord(TOPIC_RESOURCE, topic, name, text) for name, text in HELD_CONFIGS.items())
@@ -63,16 +72,32 @@ def adoption_records(
     return records
 
 
-def _topic_id(paths: Iterable[Path]) -> bytes:
+def _ensure_topic(topic: str, paths: Collection[Path]) -> None:
+    """Raise MetadataError for directories that are only named like a topic's: a log would be made in them."""
+    fault = topic_name_fault(topic)
+    if fault is None and not any(map(_holds_log, paths)):
+        fault = "it holds no log"
+    if fault is not None:
+        raise MetadataError(f"{next(iter(paths))} is not a partition's directory: {fault}", remedy="move it away")
+
+
+def _holds_log(path: Path) -> bool:
+    return any(each.suffix == LOG_SUFFIX or each.name == PARTITION_METADATA_FILE for each in path.iterdir())
+
+
+def _topic_id(paths: Collection[Path]) -> bytes:
     ids: dict[bytes, Path] = {}
     for path in paths:
         try:
             topic_id = read_partition_metadata(path)
         except (OSError, StorageError) as error:
-            raise MetadataError(f"{path} cannot be adopted: {error}") from error
+            remedy = "restore the file, or remove it: the topic's id is then that of its other partitions, or a new one"
+            raise MetadataError(f"{path} cannot be adopted: {error}", remedy=remedy) from error
         if topic_id is not None:
             ids.setdefault(topic_id, path)
     if len(ids) > 1:
         one, other = list(ids.values())[:2]
-        raise MetadataError(f"{one} and {other} belong to different topics of the same name")
+        raise MetadataError(
+            f"{one} and {other} belong to different topics of the same name", remedy="move the outdated one away"
+        )
     return next(iter(ids), random_uuid())

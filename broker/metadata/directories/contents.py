@@ -141,7 +141,7 @@ def _topic_id_problem(
         if topic is not None and is_known and is_torn_partition_metadata(path, topic.topic_id):
             torn[path] = topic.topic_id
             return
-        remedy = "restore the file, or remove it: the metadata log has the topic id"
+        remedy = "restore the file, or remove it" + ("" if topic is None else ": the metadata log has the topic id")
         yield Problem("damaged-partition-metadata", str(error), remedy, WRITERS)
         return
     named = None if topic_id is None else image.topic_by_id(topic_id)

@@ -177,6 +177,46 @@ def test_topics_are_not_adopted_while_a_directory_is_empty_because_its_disk_may_
     assert "a log directory is offline" in report.stopping(BARNABAS)[0].sentence
 
 
+def a_foreign_directory(directory: Path) -> str:
+    (directory / "photos-0").mkdir()
+    (directory / "photos-0" / "sea.jpg").touch()
+    return "photos-0 is not a partition's directory: it holds no log: move it away"
+
+
+def a_link_to_one(directory: Path) -> str:
+    (directory / "backup-2024").symlink_to(directory.parent)
+    return "backup-2024 is not a partition's directory: it holds no log: move it away"
+
+
+def a_name_of_no_topic(directory: Path) -> str:
+    (directory / "orders-0").rename(directory / "orders@old-0")
+    return "orders@old-0 is not a partition's directory: 'orders@old' contains .* move it away"
+
+
+def a_copy(directory: Path) -> str:
+    shutil.copytree(directory / "orders-0", directory / "orders-copy-0")
+    return "have the same topic id .*: one is a copy of the other: move the outdated one away"
+
+
+def a_torn_id(directory: Path) -> str:
+    (directory / "orders-0" / "partition.metadata").write_bytes(b"")
+    return "restore the file, or remove it: the topic's id is then that of its other partitions, or a new one"
+
+
+@pytest.mark.parametrize("change", [a_foreign_directory, a_link_to_one, a_name_of_no_topic, a_copy, a_torn_id])
+def test_what_is_no_whole_topic_is_not_adopted_and_not_written_to(
+    tmp_path: Path, change: Callable[[Path], str]
+) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    sentence = change(zookeeper_directory(data))
+    before = tree(data)
+    with pytest.raises(MetadataError, match=sentence) as refused:
+        open_store(data, adopt_topics="true")
+    assert "metadata log has the topic id" not in str(refused.value)
+    assert tree(data) == before
+
+
 def test_a_directory_of_zookeeper_times_is_adopted_with_a_new_directory_for_the_metadata_log(tmp_path: Path) -> None:
     used, empty = tmp_path / "used", tmp_path / "empty"
     used.mkdir()

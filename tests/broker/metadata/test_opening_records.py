@@ -125,6 +125,7 @@ def test_a_directory_of_a_cluster_of_several_brokers_is_refused(image_of: ImageO
 
 def partition_directory(log_dir: Path, name: str, topic_id: bytes | None = None) -> None:
     (log_dir / name).mkdir(parents=True)
+    (log_dir / name / "00000000000000000000.log").touch()
     if topic_id is not None:
         text = f"version: 0\ntopic_id: {uuid_text(topic_id)}"
         (log_dir / name / "partition.metadata").write_text(text)
