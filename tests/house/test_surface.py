@@ -1,6 +1,6 @@
 """What programs read: the shape of each command's `--json`, and the exit codes, as recorded in surface/json.txt.
 
-`BARNABAS_SURFACE=write pytest tests/house/test_surface.py` records them anew; the commit shows the difference.
+`SURFACE=write pytest tests/house/test_surface.py` records them anew; the commit shows the difference.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def test_json_and_exit_codes_are_as_recorded(tmp_path: Path) -> None:
         directory = tmp_path / "data"
     found += answers(OF_A_DIRECTORY, directory, environ, host)
     text = "\n".join(found) + "\n"
-    if os.environ.get("BARNABAS_SURFACE") == "write":
+    if os.environ.get("SURFACE") == "write":
         RECORDED.write_text(text)
     assert text.splitlines() == RECORDED.read_text().splitlines()
 
