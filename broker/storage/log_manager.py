@@ -44,6 +44,7 @@ from barnabas.broker.storage.maintenance import Maintenance
 from barnabas.broker.storage.partition_moves import PartitionMoves
 from barnabas.broker.storage.served_logs import THREADS_PER_DIRECTORY, ServedLogs
 from barnabas.broker.storage.services.clock import Clock
+from barnabas.broker.storage.services.log_dir_failure import is_shortage
 from barnabas.broker.storage.services.scheduler import Scheduler
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.log_config import LogConfig
@@ -308,7 +309,10 @@ class LogManager(ServedLogs[PartitionLog]):
         self._assign_directory(log, log_dir)
 
     def _take(self, topic_partition: TopicPartition, new_name: str) -> PartitionLog | None:
-        """Remove a log from the map and rename its directory, after ending its move and its cleaning."""
+        """Remove a log from the map and rename its directory, after ending its move and its cleaning.
+
+        After a shortage it keeps its name: as long as it is there, no other topic's log is created in its place.
+        """
         with self._lock:
             log = self._logs.get(topic_partition)
             if log is None:
@@ -322,7 +326,10 @@ class LogManager(ServedLogs[PartitionLog]):
         try:
             log.rename_directory(new_name)
         except OSError as error:
-            self.failures.report(log.log_dir, f"cannot rename {log.directory}", error)
+            if is_shortage(error) and log.directory.name != new_name:
+                logger.warning("%s keeps its name: %s", log.directory, error)
+            else:
+                self.failures.report(log.log_dir, f"cannot rename {log.directory}", error)
         log.go_offline()
         if self.cleaner is not None:
             self.cleaner.resume((topic_partition,))

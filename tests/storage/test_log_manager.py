@@ -503,6 +503,31 @@ def test_a_deleted_logs_directory_is_renamed_immediately_and_removed_after_the_d
     assert node.scheduler.counters[DELETE_LOGS_TASK].runs >= 2
 
 
+def test_a_shortage_during_a_deletion_keeps_the_log_directory_online_and_the_name_from_a_later_topic(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = _Node(tmp_path, log_segment_delete_delay_ms=_MINUTE, log_initial_task_delay_ms=0)
+    manager = node.start()
+    node.scheduler.run_due()
+    _make(manager, 0, 3)
+
+    def lacking(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr(os, "rename", lacking)
+        assert manager.delete([_tp()]) == 1
+    assert manager.failures.offline == {}
+    assert manager.get(_tp()) is None
+    later = bytes(15) + b"2"
+    with pytest.raises(BrokerError, match="orders-0 is still that of another topic"):
+        manager.get_or_create(_tp(), later)
+    node.scheduler.advance(_MINUTE)
+    log = manager.get_or_create(_tp(), later)
+    assert (log.topic_id, log.log_end_offset) == (later, 0)
+    assert manager.failures.offline == {}
+
+
 def test_a_topic_recreated_immediately_begins_at_offset_0(tmp_path: Path) -> None:
     node = _Node(tmp_path)
     manager = node.start()

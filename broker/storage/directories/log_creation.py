@@ -12,7 +12,11 @@ from pathlib import Path
 from barnabas.broker.storage.files.durable_files import sync_directory
 from barnabas.broker.storage.files.errors import StorageError
 from barnabas.broker.storage.files.partition_directory import directory_name, future_directory_name
-from barnabas.broker.storage.files.partition_metadata_file import PARTITION_METADATA_FILE, write_partition_metadata
+from barnabas.broker.storage.files.partition_metadata_file import (
+    PARTITION_METADATA_FILE,
+    read_partition_metadata,
+    write_partition_metadata,
+)
 from barnabas.broker.storage.log.future_log import FutureLog
 from barnabas.broker.storage.log.loading.loader import LoadRequest
 from barnabas.broker.storage.log.opening import open_log
@@ -95,11 +99,17 @@ class LogCreator:
     def _open_new(self, request: LoadRequest, topic_id: bytes) -> PartitionLog:
         """Create a log. Raises OSError, StorageError.
 
+        Raises BrokerError KAFKA_STORAGE_ERROR if the directory is another topic's, as that of a deleted topic that is
+        to be removed.
+
         A directory that was created for it does not stay: its topic may be deleted meanwhile, and a later topic of the
         same name would get the old one's id. The files are also what a full disk lacks.
         """
         is_new = not request.directory.exists()
         try:
+            if not is_new and read_partition_metadata(request.directory) not in (None, topic_id):
+                message = f"{request.directory} is still that of another topic"
+                raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, message)
             create_partition_directory(request.directory, topic_id)
             return open_log(request, self._services)
         except (OSError, StorageError):
