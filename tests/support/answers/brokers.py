@@ -1,0 +1,51 @@
+"""The broker that plays the scripts of one room."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from tests.support.daemon import Daemon, start_daemon, with_fault
+
+USERS = ("admin", "nobody", "owner")
+_JAAS = " ".join(f'user_{user}="secret"' for user in USERS)
+_FIX = "from tests.support.answers.fixed import fix\nfix()\n"
+_OPEN = (
+    "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users=User:ANONYMOUS;User:admin",
+    "delegation.token.secret.key=token-secret",
+)
+WRITE_VARIABLE: Final = "BARNABAS_ANSWERS"
+_CONFIGS = {"bare": ()}
+
+
+@contextmanager
+def start_broker(directory: Path, room: str) -> Iterator[tuple[Daemon, dict[str, int]]]:
+    """Start a broker with a plain and a SASL listener; yield it and its ports by the listeners' names.
+
+    Clients of the plain listener may do everything; `nobody` of the SASL listener nothing. The room `bare` has neither
+    an authorizer nor delegation tokens.
+    """
+    environ = with_fault(directory, _FIX)
+    environ.pop(WRITE_VARIABLE, None)  # a broker takes it for a property
+    with start_daemon(
+        directory,
+        "listeners=PLAINTEXT://127.0.0.1:0,SECURE://127.0.0.1:0",
+        "advertised.listeners=PLAINTEXT://broker.test:9092,SECURE://broker.test:9093",
+        "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SECURE:SASL_PLAINTEXT",
+        "sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256",
+        "listener.name.secure.plain.sasl.jaas.config="
+        f"org.apache.kafka.common.security.plain.PlainLoginModule required {_JAAS};",
+        "log.dirs=/proc/self/cwd/data",
+        "group.initial.rebalance.delay.ms=0",
+        "offsets.topic.num.partitions=1",
+        "transaction.state.log.num.partitions=1",
+        "share.coordinator.state.topic.num.partitions=1",
+        *_CONFIGS.get(room, _OPEN),
+        environ=environ,
+    ) as daemon:
+        found = re.findall(r"listener=(\w+)://127\.0\.0\.1:0 port=(\d+)", daemon.log)
+        yield daemon, {name: int(port) for name, port in found}

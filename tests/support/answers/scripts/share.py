@@ -1,0 +1,114 @@
+"""Share sessions, and the state of share partitions."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from tests.support.answers.play import Play
+from tests.support.answers.requests import versions
+from tests.support.answers.scripts.made import NOWHERE, filled, topic
+
+_MEMBER = "AAAAAAAAAAAAAAAAAAAAAQ"
+
+
+def _joined(play: Play, group: str, name: str) -> UUID:
+    key = filled(play, name, 3)
+    earliest = [{"name": "share.auto.offset.reset", "value": "earliest"}]
+    configs = {"resources": [{"resource_type": 32, "resource_name": group, "configs": earliest}]}
+    play.quiet("incremental_alter_configs", configs)
+    joins = {"group_id": group, "member_id": _MEMBER, "member_epoch": 0, "subscribed_topic_names": [name]}
+    play.quiet("share_group_heartbeat", joins)
+    play.quiet("find_coordinator", {"key_type": 0, "coordinator_keys": [group]})
+    return key
+
+
+def _session(group: str, key: UUID | None, epoch: int, partition: int = 0, **fields: Any) -> dict[str, Any]:
+    batches = fields.pop("batches", [])
+    entry = {"partition_index": partition, "acknowledgement_batches": batches}
+    topics = [] if key is None else [{"topic_id": key, "partitions": [entry]}]
+    return {"group_id": group, "member_id": _MEMBER, "share_session_epoch": epoch, "topics": topics, **fields}
+
+
+def _batch(first: int, last: int, kind: int) -> dict[str, Any]:
+    return {"first_offset": first, "last_offset": last, "acknowledge_types": [kind]}
+
+
+_SIZES = {"min_bytes": 1, "max_bytes": 1 << 20, "max_records": 10, "batch_size": 10}
+
+
+def share_fetch(play: Play) -> None:
+    api = "share_fetch"
+    for version in versions(api):
+        group = f"share-fetching-{version}"
+        key = _joined(play, group, group)
+        on = play.connect()
+        waited = {**_SIZES, "max_wait": 500}
+        play.ask(api, version, "success, opened", _session(group, key, 0, **waited), on=on)
+        done = [_batch(0, 0, 1)]
+        play.ask(api, version, "success, accepted", _session(group, key, 1, **_SIZES, batches=done), on=on)
+        wrong = [_batch(50, 60, 1)]
+        play.ask(api, version, "an acknowledgement of others", _session(group, key, 2, **_SIZES, batches=wrong), on=on)
+        play.ask(api, version, "another epoch", _session(group, None, 9, **_SIZES), on=on)
+        play.ask(api, version, "no such topic", _session(group, NOWHERE, 3, **_SIZES), on=on)
+        play.ask(api, version, "success, closed", _session(group, None, -1, **_SIZES), on=on)
+    play.last(api, "no such session", _session("share-none", None, 5, **_SIZES))
+    play.last(api, "an empty group", _session("", None, 0, **_SIZES))
+    play.last(api, "no member", {**_session("share-none", None, 0, **_SIZES), "member_id": None})
+
+
+def share_acknowledge(play: Play) -> None:
+    api = "share_acknowledge"
+    for version in versions(api):
+        group = f"share-accepting-{version}"
+        key = _joined(play, group, group)
+        on = play.connect()
+        play.quiet("share_fetch", _session(group, key, 0, **_SIZES, max_wait=500), version, on=on)
+        play.ask(api, version, "success, accepted", _session(group, key, 1, batches=[_batch(0, 0, 1)]), on=on)
+        play.ask(api, version, "success, released", _session(group, key, 2, batches=[_batch(1, 1, 2)]), on=on)
+        play.ask(api, version, "accepted twice", _session(group, key, 3, batches=[_batch(0, 0, 1)]), on=on)
+        play.ask(api, version, "no such type", _session(group, key, 4, batches=[_batch(2, 2, 9)]), on=on)
+        play.ask(api, version, "another epoch", _session(group, None, 9), on=on)
+        play.ask(api, version, "success, closed", _session(group, None, -1), on=on)
+    play.last(api, "no such session", _session("share-none", None, 5))
+    play.last(api, "the first epoch", _session("share-none", None, 0))
+
+
+def _state(group: str, key: UUID, partition: int = 0, **fields: Any) -> dict[str, Any]:
+    return {"group_id": group, "topics": [{"topic_id": key, "partitions": [{"partition": partition, **fields}]}]}
+
+
+def _requests(play: Play, api: str, **fields: Any) -> None:
+    key = topic(play, api.replace("_", "-"))
+    play.quiet("find_coordinator", {"key_type": 0, "coordinator_keys": ["state"]})
+    if api != "initialize_share_group_state":
+        play.quiet("initialize_share_group_state", _state("state", key, state_epoch=1, start_offset=0))
+    play.each(api, "success", _state("state", key, **fields))
+    play.each(api, "no such state", _state("state-nobody", key, **fields))
+    play.last(api, "no such topic", _state("state", NOWHERE, **fields))
+    play.last(api, "no such partition", _state("state", key, 7, **fields))
+    play.last(api, "a negative partition", _state("state", key, -1, **fields))
+    play.last(api, "an empty group", _state("", key, **fields))
+    for name in sorted({"state_epoch", "leader_epoch"} & set(fields)):
+        play.last(api, f"an old {name.replace('_', ' ')}", _state("state", key, **{**fields, name: -1}))
+
+
+def initialize_share_group_state(play: Play) -> None:
+    _requests(play, "initialize_share_group_state", state_epoch=1, start_offset=0)
+
+
+def read_share_group_state(play: Play) -> None:
+    _requests(play, "read_share_group_state", leader_epoch=0)
+
+
+def write_share_group_state(play: Play) -> None:
+    batches = [{"first_offset": 0, "last_offset": 1, "delivery_state": 2, "delivery_count": 1}]
+    _requests(play, "write_share_group_state", state_epoch=1, leader_epoch=0, start_offset=0, state_batches=batches)
+
+
+def delete_share_group_state(play: Play) -> None:
+    _requests(play, "delete_share_group_state")
+
+
+def read_share_group_state_summary(play: Play) -> None:
+    _requests(play, "read_share_group_state_summary", leader_epoch=0)
