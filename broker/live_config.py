@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from barnabas.config import LogConfig, ensure_reconfigurable
+from barnabas.broker.startup_error import StartupError
+from barnabas.config import ConfigError, LogConfig, ensure_reconfigurable
 from barnabas.config.security.listener_view import ListenerView
 
 logger = logging.getLogger(__name__)
@@ -45,7 +46,10 @@ class LiveConfig:
             check(after)
 
     def apply(self, image: MetadataImage) -> bool:
-        """Apply the dynamic layers of `image`; return whether the broker's own properties changed."""
+        """Apply the dynamic layers of `image`; return whether the broker's own properties changed.
+
+        Raises StartupError if a stored value cannot be obeyed and may not be ignored.
+        """
         default = image.default_broker_configs()
         broker = image.broker_configs(self._node_id)
         changed = self._image is image or (
@@ -54,7 +58,13 @@ class LiveConfig:
         self._image = image
         if changed:
             before = self.broker.stored_problems
-            self.broker = self.static.with_dynamic(default, broker, stored=True)
+            try:
+                self.broker = self.static.with_dynamic(default, broker, stored=True)
+            except ConfigError as error:  # of a listener: without the value it might let in whom it should not
+                raise StartupError(
+                    f"the metadata log has a dynamic config that cannot be obeyed: {error}. With another name of the "
+                    "listener the broker starts without it; then remove the config"
+                ) from error
             for problem in self.broker.stored_problems:
                 if problem not in before:
                     logger.warning("%s", problem)

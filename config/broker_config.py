@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Collection, Mapping, Set
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from barnabas.config import combinations, names
-from barnabas.config.errors import ConfigError
+from barnabas.config.errors import CombinationError, ConfigError
 from barnabas.config.listeners import METRICS, Listener
 from barnabas.config.property import BadValueError, Property, UpdateMode
 from barnabas.config.property_values import PropertyValues, parse_setting
@@ -107,17 +107,23 @@ class BrokerConfig(PropertyValues):
         return cls(resolved, {}, {}, notes, providers)
 
     def with_dynamic(
-        self, default: Mapping[str, str], broker: Mapping[str, str], *, stored: bool = False
+        self,
+        default: Mapping[str, str],
+        broker: Mapping[str, str],
+        *,
+        stored: bool = False,
+        changed: Collection[str] = (),
     ) -> BrokerConfig:
         """Return the same configuration with these dynamic layers instead of its own. Raises ConfigError.
 
         `default` is for all brokers, `broker` for this one. A name that is unknown, read-only or may only be set for
         one broker is refused. With `stored` (a replay of the metadata log, which another program may have written)
-        the name or unreadable value is skipped with a warning instead: a broker must start with what it finds. If the
-        value decides about deletion, the logs that take it are kept (log_config.py).
+        the name or unreadable value is skipped with a warning instead, and so are the values of an impossible
+        combination without any of `changed`: a broker must start with what it finds. If the value decides about
+        deletion, the logs that take it are kept (log_config.py).
         """
-        notes = []
-        layers = []
+        notes: list[str] = []
+        layers: list[dict[str, Setting]] = []
         unread: dict[str, ConfigValue] = {}
         for texts, origin, is_default_layer in (
             (default, ALL_BROKERS_ORIGIN, True),
@@ -126,26 +132,37 @@ class BrokerConfig(PropertyValues):
             layer: dict[str, Setting] = {}
             for name, text in texts.items():
                 try:
-                    if not stored and names.served_property(name) is None:
+                    if names.served_property(name) is None:
                         _ensure_settable_in_kafka(name, text, origin, is_default_layer)
                     setting = _dynamic_setting(name, Setting(text, origin), is_default_layer, self._providers)
                 except ConfigError as error:
                     if not stored:
                         raise
-                    from barnabas.config.log_config import DECIDES_DELETION, KEPT  # here: stored values are legal
-
-                    known = names.served_property(name)
-                    if known is None or not known.is_dynamic or known.topic_name not in DECIDES_DELETION:
-                        notes.append(f"{error}; ignored")
-                        continue
-                    notes.append(f"{error}; of topics without a value of their own {KEPT}")
-                    source = _DYNAMIC_SOURCES[is_default_layer]
-                    unread[name] = ConfigValue(None, trim(text), source, origin, _fault(known, text))
+                    notes.append(f"{error}; {_effect(name)}")
+                    if _decides_deletion(name):
+                        source = _DYNAMIC_SOURCES[is_default_layer]
+                        unread[name] = ConfigValue(None, trim(text), source, origin, _fault(name, text))
                 else:
                     layer[name] = setting
                     unread.pop(name, None)
             layers.append(layer)
-        return BrokerConfig(self._static, layers[0], layers[1], self._notes, self._providers, tuple(notes), unread)
+        while True:
+            try:
+                return BrokerConfig(
+                    self._static, layers[0], layers[1], self._notes, self._providers, tuple(notes), unread
+                )
+            except CombinationError as error:
+                if not stored or not set(changed).isdisjoint(error.names):
+                    raise
+                uppermost = {name: layer for layer in layers for name in error.names if name in layer}
+                if not uppermost:
+                    raise
+                notes.append(f"{error}; {_effect(*uppermost)}")
+                for name, layer in uppermost.items():
+                    text, origin, _ = layer.pop(name)
+                    if _decides_deletion(name):
+                        source = _DYNAMIC_SOURCES[layer is layers[0]]
+                        unread.setdefault(name, ConfigValue(None, trim(text), source, origin, str(error)))
 
     @property
     def node_id(self) -> int | None:
@@ -270,7 +287,24 @@ def _ensure_settable_in_kafka(name: str, text: str, origin: str, is_default_laye
         raise ConfigError(f"{name} in {origin}: {problem}")
 
 
-def _fault(known: Property, text: str) -> str:
+def _decides_deletion(name: str) -> bool:
+    """Return whether a dynamic broker property decides about deletion in the topics without a value of their own."""
+    from barnabas.config.log_config import DECIDES_DELETION  # here: stored values are legal
+
+    known = names.served_property(name)
+    return known is not None and known.is_dynamic and known.topic_name in DECIDES_DELETION
+
+
+def _effect(*skipped: str) -> str:
+    """Return what stored values that are skipped mean, as the end of a sentence."""
+    from barnabas.config.log_config import KEPT
+
+    return f"of topics without a value of their own {KEPT}" if any(map(_decides_deletion, skipped)) else "ignored"
+
+
+def _fault(name: str, text: str) -> str:
+    known = names.served_property(name)
+    assert known is not None
     try:
         known.parse(text)
     except BadValueError as error:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from barnabas.config import listeners as addresses
-from barnabas.config.errors import ConfigError
+from barnabas.config.errors import CombinationError, ConfigError
 from barnabas.config.listeners import BadListenerError, Listener
 from barnabas.config.property import PropertyType
 from barnabas.config.property_values import PropertyValues
@@ -128,27 +128,27 @@ def console_listener(values: PropertyValues) -> Listener | None:
 
 
 def ensure_possible(values: PropertyValues) -> None:
-    """Refuse combinations that cannot work. Raises ConfigError."""
+    """Refuse combinations that cannot work. Raises ConfigError: CombinationError if dynamic values may take part."""
     retention = TOPIC_PROPERTIES["retention.ms"]
     if values.topic_default(retention).value == 0:
         name = next(each.name for each in retention.synonyms if values.get(each.name) is not None)
-        raise ConfigError(
-            f"{values.setting(name)}: the broker's retention cannot be 0 (negative is forever; a topic's may be 0)"
+        raise CombinationError(
+            f"{values.setting(name)}: the broker's retention cannot be 0 (negative is forever; a topic's may be 0)",
+            name,
         )
-    if values.get_int("log.cleaner.min.compaction.lag.ms") > values.get_int("log.cleaner.max.compaction.lag.ms"):
-        raise ConfigError(
-            f"{values.setting('log.cleaner.min.compaction.lag.ms')} is above "
-            f"{values.setting('log.cleaner.max.compaction.lag.ms')}"
-        )
-    share = values.get_int("log.cleaner.dedupe.buffer.size") // values.get_int("log.cleaner.threads")
-    if share <= MEBIBYTE:
-        raise ConfigError(
-            f"{values.setting('log.cleaner.dedupe.buffer.size')} over {values.setting('log.cleaner.threads')}: "
-            f"each thread must get more than {MEBIBYTE} bytes"
+    lowest, highest = "log.cleaner.min.compaction.lag.ms", "log.cleaner.max.compaction.lag.ms"
+    if values.get_int(lowest) > values.get_int(highest):
+        raise CombinationError(f"{values.setting(lowest)} is above {values.setting(highest)}", lowest, highest)
+    buffer, threads = "log.cleaner.dedupe.buffer.size", "log.cleaner.threads"
+    if values.get_int(buffer) // values.get_int(threads) <= MEBIBYTE:
+        raise CombinationError(
+            f"{values.setting(buffer)} over {values.setting(threads)}: each thread must get more than {MEBIBYTE} bytes",
+            buffer,
+            threads,
         )
     for name in ("log.cleaner.io.max.bytes.per.second", "log.cleaner.io.buffer.load.factor"):
         if not values.get_float(name) > 0:  # so is NaN
-            raise ConfigError(f"{values.setting(name)}: it must be above 0, or no log would ever be clean")
+            raise CombinationError(f"{values.setting(name)}: it must be above 0, or no log would ever be clean", name)
     delay, idle = "connection.failed.authentication.delay.ms", "connections.max.idle.ms"
     if 0 <= values.get_int(idle) <= values.get_int(delay):
         raise ConfigError(

@@ -164,7 +164,8 @@ other rules. The broker starts and warns about it. If the property decides about
 `retention.*`, `segment.*`, `*.compaction.lag.ms`, `message.timestamp.*` and the others that retention and compaction
 read), the topics that take the value are kept: nothing is deleted from them by time or size, and they are not
 compacted, until the value is legal or removed. `barnabas explain` and the console's overview name it. For another
-property the next layer's value is used.
+property the next layer's value is used. The dynamic values of a refused combination are such values, for example a
+stored log.cleaner.min.compaction.lag.ms above the maximum in the file.
 
 ## Passwords and references
 

@@ -8,3 +8,11 @@ class ConfigError(Exception):
 
     The form is `log.segment.bytes=12x in server.properties line 7: not an int`: setting, origin, fault.
     """
+
+
+class CombinationError(ConfigError):
+    """A refused combination of the values of `names`, each of which is legal."""
+
+    def __init__(self, sentence: str, *names: str) -> None:
+        super().__init__(sentence)
+        self.names = names

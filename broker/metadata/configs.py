@@ -180,9 +180,11 @@ def _check_broker(
     config.with_dynamic(new if is_default else {}, {} if is_default else new)
     defaults, ours = planning.configs(ALL_BROKERS), planning.configs(broker_scope(node_id))
     before = config.with_dynamic(defaults, ours, stored=True)
-    ensure_applicable(
-        before, config.with_dynamic(after if is_default else defaults, ours if is_default else after, stored=True)
-    )
+    if is_default:
+        defaults = after
+    else:
+        ours = after
+    ensure_applicable(before, config.with_dynamic(defaults, ours, stored=True, changed=changed))
 
 
 def _ensure_min_insync_kept(

@@ -7,6 +7,7 @@ import pytest
 from barnabas.broker.live_config import LiveConfig
 from barnabas.broker.metadata.image import MetadataImage
 from barnabas.broker.metadata.image_builder import ImageBuilder
+from barnabas.broker.startup_error import StartupError
 from barnabas.config import TOPIC_PROPERTIES, ConfigError, ConfigSource, load
 from barnabas.config.log_config import DECIDES_DELETION, KEPT
 from barnabas.config.property import show
@@ -200,6 +201,86 @@ def test_a_stored_value_that_is_not_understood_keeps_the_topics_that_take_it(nam
     assert problem.endswith(OF_TOPICS)
     (value,) = (each for known, each in config.describe() if known.name == name)
     assert (value.text, value.problem is None) == ("of a later Kafka", False)
+
+
+LAGS = "log.cleaner.min.compaction.lag.ms", "log.cleaner.max.compaction.lag.ms"
+
+
+@pytest.mark.parametrize(
+    ("static", "default", "broker", "unread"),
+    [
+        ([], dict(zip(LAGS, "95", strict=True)), {}, {"min.compaction.lag.ms", "max.compaction.lag.ms"}),
+        ([], {LAGS[0]: "9"}, {LAGS[1]: "5"}, {"min.compaction.lag.ms", "max.compaction.lag.ms"}),
+        ([f"{LAGS[1]}=5"], {LAGS[0]: "8"}, {LAGS[0]: "9"}, {"min.compaction.lag.ms"}),
+        ([f"{LAGS[0]}=9"], {LAGS[1]: "5"}, {LAGS[1]: "6"}, {"max.compaction.lag.ms"}),
+        (["log.retention.hours=2"], {"log.retention.ms": "0"}, {}, {"retention.ms"}),
+        ([], {"log.retention.ms": "0", LAGS[0]: "9"}, {LAGS[1]: "5"}, {"retention.ms", *LAGS}),
+    ],
+)
+def test_a_stored_combination_that_cannot_be_keeps_the_topics_that_take_it(
+    static: list[str], default: dict[str, str], broker: dict[str, str], unread: set[str]
+) -> None:
+    config = load(overrides=static).with_dynamic({**default, "log.flush.interval.messages": "7"}, broker, stored=True)
+
+    kept = config.log_config
+    assert (kept.compact, kept.delete, kept.flush_messages) == (False, False, 7)
+    assert set(kept.unread) == {name.removeprefix("log.cleaner.") for name in unread}
+    before = load(overrides=static)
+    assert config.retention_ms == before.retention_ms
+    assert [config.get_int(name) for name in LAGS] == [before.get_int(name) for name in LAGS]
+    described = {known.name: value for known, value in config.describe() if value.problem is not None}
+    assert {name: value.text for name, value in described.items()} == {**default, **broker}
+    for problem in config.stored_problems:
+        assert problem.endswith(OF_TOPICS)
+        assert " is above " in problem or "cannot be 0" in problem
+    assert config.with_dynamic({}, {}).stored_problems == ()
+
+
+@pytest.mark.parametrize(
+    ("stored", "fault"),
+    [
+        ({"log.cleaner.threads": "1000"}, "each thread must get more than 1048576 bytes"),
+        ({"log.cleaner.io.max.bytes.per.second": "0"}, "it must be above 0, or no log would ever be clean"),
+        ({"log.cleaner.io.buffer.load.factor": "0"}, "it must be above 0, or no log would ever be clean"),
+    ],
+)
+def test_a_stored_combination_that_decides_no_deletion_is_ignored(stored: dict[str, str], fault: str) -> None:
+    config = load().with_dynamic({}, stored, stored=True)
+
+    (problem,) = config.stored_problems
+    assert problem.endswith(f"{fault}; ignored")
+    (name,) = stored
+    assert config.value(name) == load().value(name)
+    assert config.log_config == load().log_config
+
+
+def test_stored_properties_that_kafka_would_not_take_while_it_runs_are_ignored() -> None:
+    stored = {"client.quota.callback.class": "x", "num.io.threads": "4"}
+
+    config = load().with_dynamic({}, stored, stored=True)
+
+    assert list(config.unserved) == ["num.io.threads"]
+    (problem,) = config.stored_problems
+    assert problem.startswith("client.quota.callback.class in the dynamic config of this broker: ")
+    assert problem.endswith("; ignored")
+
+
+def test_a_start_is_refused_in_a_sentence_if_a_stored_value_leaves_a_listener_without_protection() -> None:
+    static = load(
+        overrides=["listeners=SASL_PLAINTEXT://127.0.0.1:9092", "sasl.enabled.mechanisms=SCRAM-SHA-256"],
+    )
+    builder = ImageBuilder(MetadataImage())
+    name = "listener.name.sasl_plaintext.sasl.enabled.mechanisms"
+    builder.apply(ConfigRecord(4, "1", name, "GSSAPI"))
+
+    with pytest.raises(StartupError, match=f"{name}=GSSAPI in the dynamic config of this broker: "):
+        LiveConfig(static, 1, builder.build())
+
+
+def test_this_brokers_illegal_value_is_judged_before_combinations() -> None:
+    config = load().with_dynamic({LAGS[0]: "9", LAGS[1]: "5"}, {LAGS[1]: "soon"}, stored=True)
+
+    assert set(config.log_config.unread) == {"min.compaction.lag.ms", "max.compaction.lag.ms"}
 
 
 def test_this_brokers_legal_value_wins_over_an_illegal_one_of_all_brokers_and_not_the_reverse() -> None:

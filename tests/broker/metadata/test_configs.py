@@ -117,6 +117,26 @@ def test_an_invalid_change_is_refused_with_its_code_and_as_a_whole(
     assert alter(image, configuration(), resource_type, name, good, *operations) == (code, [])
 
 
+def test_a_change_may_not_make_a_combination_impossible_and_one_that_is_stored_blocks_no_other_change(
+    image_of: Callable[[list[MetadataRecord]], MetadataImage], configuration: Callable[..., BrokerConfig]
+) -> None:
+    lowest, highest = "log.cleaner.min.compaction.lag.ms", "log.cleaner.max.compaction.lag.ms"
+    some = image_of([ConfigRecord(4, "", lowest, "9"), ConfigRecord(4, "", highest, "20")])
+    bad = image_of([ConfigRecord(4, "", lowest, "9"), ConfigRecord(4, "", highest, "5")])
+
+    def code(image: MetadataImage, name: str, operation: AlterConfigOp) -> ErrorCode:
+        return alter(image, configuration(f"{highest}=8"), BROKER_RESOURCE, name, operation)[0]
+
+    for name in ("", "1"):
+        assert code(some, name, set_to(highest, "8")) is ErrorCode.INVALID_REQUEST
+        assert code(bad, name, set_to(highest, "8")) is ErrorCode.INVALID_REQUEST
+        assert code(bad, name, set_to("log.flush.interval.messages", "7")) is ErrorCode.NONE
+        assert code(bad, name, set_to(highest, "9")) is ErrorCode.NONE
+        assert code(bad, name, set_to(lowest, "5")) is ErrorCode.NONE
+    assert code(some, "", deleted(highest)) is ErrorCode.INVALID_REQUEST
+    assert code(bad, "", deleted(lowest)) is ErrorCode.NONE
+
+
 def test_a_resource_named_twice_is_refused(image: MetadataImage, configuration: Callable[..., BrokerConfig]) -> None:
     asked = AlterConfigsResource(ConfigResource(TOPIC_RESOURCE, "orders"), [set_to("retention.ms", "5")])
     plan = plan_alter_configs(image, [asked, asked], config=configuration(), node_id=1)
