@@ -123,3 +123,27 @@ def directories_config(directories: Directories) -> BrokerConfig:
     if directories.log_dirs:
         settings["log.dirs"] = ",".join(map(str, directories.log_dirs))
     return BrokerConfig.of({name: Setting(text, _ORIGIN) for name, text in settings.items()})
+
+
+def stored_broker_config(directories: Directories, image: MetadataImage) -> BrokerConfig:
+    """Return the configuration with which the broker would start: its file, the environment, and the metadata log.
+
+    Raises CommandFailure.
+    """
+    from barnabas.broker.metadata.directories.meta_properties import read_meta_properties
+    from barnabas.broker.metadata.errors import MetadataError
+    from barnabas.config.loader import ConfigError, load
+
+    overrides = ["ignore.security=true"]
+    if directories.log_dirs:
+        overrides.append(f"log.dirs={','.join(map(str, directories.log_dirs))}")
+    try:
+        static = load(config_file=directories.config_file, environ=os.environ, overrides=overrides)
+        node_id = static.node_id
+        if node_id is None:
+            found = read_meta_properties(static.log_dirs[0])
+            node_id = None if found is None else found.node_id
+    except (ConfigError, MetadataError) as error:
+        raise CommandFailure(str(error)) from error
+    own = {} if node_id is None else image.broker_configs(node_id)
+    return static.with_dynamic(image.default_broker_configs(), own, stored=True)

@@ -11,10 +11,9 @@ from barnabas.broker.storage.explanation.topic_explanation import deciding_setti
 from barnabas.broker.storage.files.errors import StorageError
 from barnabas.broker.storage.log.readable_log import ReadableLog
 from barnabas.broker.storage.read_only.log_manager import ReadOnlyLogManager
-from barnabas.commands.explain.stored_config import stored_broker_config
 from barnabas.commands.explain.stored_copies import continued_copy, stored_copies
 from barnabas.commands.failures import CommandFailure
-from barnabas.commands.stopped_broker import Directories, stored_image
+from barnabas.commands.stopped_broker import Directories, stored_broker_config, stored_image
 from barnabas.config import BrokerConfig
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.messages.topics.explain_topic import ExplainedCopy, ExplainTopicResponse

@@ -54,16 +54,23 @@ class _Done(NamedTuple):
 
 
 def compact_directory(
-    directory: Path, *, metadata_log_dir: Path | None, dry_run: bool, as_json: bool, map_bytes: int
+    directory: Path,
+    *,
+    metadata_log_dir: Path | None,
+    config_file: Path | None,
+    dry_run: bool,
+    as_json: bool,
+    map_bytes: int,
 ) -> int:
     """Compact one log, or all compacted topics' logs of a data directory. Returns the number of logs that failed.
 
-    The metadata log, which has the topics' configs, is in `metadata_log_dir` (None: the data directory). A dry run only
-    reads, so a broker may use the directory meanwhile. Raises CommandFailure, OSError.
+    The metadata log, which has the topics' and the dynamic configs, is in `metadata_log_dir` (None: the data
+    directory); `config_file` has the static ones. A dry run only reads, so a broker may use the directory meanwhile.
+    Raises CommandFailure, OSError.
     """
     log_dir = data_directory_of(directory)
     with nullcontext() if dry_run else held_lock(log_dir):
-        configs = LogConfigs(metadata_log_dir or log_dir)
+        configs = LogConfigs(log_dir, metadata_log_dir=metadata_log_dir, config_file=config_file)
         if not configs.are_known:
             raise CommandFailure(
                 f"{metadata_log_dir or log_dir} has no metadata log with the topics' configs: give the one of log.dirs "
@@ -101,15 +108,24 @@ def _compacted_logs(directory: Path, configs: LogConfigs) -> tuple[list[_Compact
     """Find the logs of compacted topics. Also returns the number of other logs."""
     found = []
     others = 0
+    kept: dict[str, None] = {}
     for path in logs_of(directory):
         parsed = parse_directory_name(path.name)
         if parsed is None or path.name != directory_name(parsed.topic_partition):
             continue  # being deleted, a stray or a copy
-        config = configs.of(parsed.topic_partition.topic)
+        topic = parsed.topic_partition.topic
+        config = configs.of(topic)
+        if not configs.has(topic):  # the metadata log, or a stray: a broker's cleaner has neither
+            others += 1
+            continue
         if config.compact:
             found.append(_Compacted(path, parsed.topic_partition, config))
         else:
             others += 1
+        if config.unread and (config.needs_keys or "cleanup.policy" in config.unread):
+            kept[topic] = None
+    for topic in kept:
+        print_note(f"{topic} is not compacted, a stored config is not understood: {configs.unread(topic)}")
     return found, others
 
 

@@ -145,10 +145,24 @@ def truncate(directory: Path, to_offset: int, without_asking: bool, dry_run: boo
     "--metadata-log-dir",
     type=_EXISTING_DIRECTORY,
     metavar="DIR",
-    help="Directory with the metadata log, which has the topics' configs. Default: the data directory itself.",
+    help="Directory with the metadata log, which has the topics' and the dynamic configs. Default: DIR itself.",
+)
+@click.option(
+    "--config",
+    "config_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="The broker's server.properties, whose values hold for topics without their own. Default: BARNABAS_CONFIG.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON object per line: partitions, then a summary.")
-def compact(directory: Path, dry_run: bool, map_bytes: int, metadata_log_dir: Path | None, as_json: bool) -> int:
+def compact(
+    directory: Path,
+    dry_run: bool,
+    map_bytes: int,
+    metadata_log_dir: Path | None,
+    config_file: Path | None,
+    as_json: bool,
+) -> int:
     """Compact logs of topics with cleanup.policy=compact now: all of a data directory, or one partition's.
 
     The last record of each key stays, at its offset. As in a broker, the active segment, records younger than
@@ -159,7 +173,12 @@ def compact(directory: Path, dry_run: bool, map_bytes: int, metadata_log_dir: Pa
     from barnabas.commands.log.compact import compact_directory
 
     failures = compact_directory(
-        directory, metadata_log_dir=metadata_log_dir, dry_run=dry_run, as_json=as_json, map_bytes=map_bytes
+        directory,
+        metadata_log_dir=metadata_log_dir,
+        config_file=config_file,
+        dry_run=dry_run,
+        as_json=as_json,
+        map_bytes=map_bytes,
     )
     return ExitCode.FAILED if failures else ExitCode.OK
 

@@ -1,7 +1,7 @@
 """Directories of logs named on the command line: their logs, the data directory's lock, and the logs' configurations.
 
-Commands that write hold the data directory's lock, as a broker does: so no broker runs meanwhile. Index sizes and
-intervals come from the topic's configs in the metadata log; a broker's configuration file is not read.
+Commands that write hold the data directory's lock, as a broker does: so no broker runs meanwhile. The configurations
+are those with which a broker would start there: the topics' and the dynamic ones of the metadata log over the static.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from barnabas.broker.storage.files.partition_directory import ParsedDirectoryNam
 from barnabas.broker.storage.inspection.file_types import META_PROPERTIES_FILE
 from barnabas.broker.storage.inspection.verify_directory import is_partition_directory, partition_directories
 from barnabas.commands.failures import CommandFailure
+from barnabas.commands.stopped_broker import Directories, stored_broker_config
 from barnabas.config.log_config import LogConfig
+from barnabas.config.topic_config import unread_configs
 
 if TYPE_CHECKING:
     from barnabas.broker.metadata.image import MetadataImage
@@ -75,23 +77,37 @@ def named_log(directory: Path) -> ParsedDirectoryName:
 class LogConfigs:
     """The configurations of a data directory's logs."""
 
-    def __init__(self, log_dir: Path, index_interval_bytes: int | None = None) -> None:
-        """`index_interval_bytes` overrides the topic's. Raises CommandFailure if the metadata log is unreadable."""
+    def __init__(
+        self,
+        log_dir: Path,
+        index_interval_bytes: int | None = None,
+        *,
+        metadata_log_dir: Path | None = None,
+        config_file: Path | None = None,
+    ) -> None:
+        """`index_interval_bytes` overrides the topic's. Raises CommandFailure if the metadata log is unreadable.
+
+        The metadata log is in `metadata_log_dir` (None: `log_dir`). `config_file` is the broker's (None: that of the
+        environment, if any).
+        """
         from barnabas.broker.metadata.errors import MetadataError
         from barnabas.broker.metadata.log.log_replay import METADATA_DIRECTORY, replay_metadata_directory
         from barnabas.config.broker_config import BrokerConfig
 
         self._image: MetadataImage | None = None
         self.are_known = False
-        """Whether `log_dir` has the metadata log, as one of several log.dirs has. Without it, configs are defaults."""
+        """Whether there is a metadata log, as one of several log.dirs has. Without it, configs are defaults."""
+        self._broker = BrokerConfig.of()
+        self._index_interval_bytes = index_interval_bytes
         try:
-            replayed = replay_metadata_directory(log_dir / METADATA_DIRECTORY)
-            self._image, self.are_known = replayed.image, replayed.exists
+            replayed = replay_metadata_directory((metadata_log_dir or log_dir) / METADATA_DIRECTORY)
         except MetadataError as error:
             if index_interval_bytes is None:
                 raise CommandFailure(f"{error}; --index-interval-bytes works without the topics' configs") from error
-        self._broker = BrokerConfig.of()
-        self._index_interval_bytes = index_interval_bytes
+            return
+        if replayed.exists:
+            self._image, self.are_known = replayed.image, True
+            self._broker = stored_broker_config(Directories((log_dir,), config_file), replayed.image)
 
     def of(self, topic: str) -> LogConfig:
         """Return the configuration of a topic's logs."""
@@ -100,3 +116,13 @@ class LogConfigs:
         if self._index_interval_bytes is None:
             return config
         return replace(config, index_interval_bytes=self._index_interval_bytes)
+
+    def has(self, topic: str) -> bool:
+        """Return whether the metadata log has the topic."""
+        return self._image is not None and topic in self._image.topics
+
+    def unread(self, topic: str) -> str:
+        """Return the stored values because of which the topic's logs are kept, with the reasons, as a sentence."""
+        overrides = {} if self._image is None else self._image.topic_configs(topic)
+        unread = unread_configs(self._broker, overrides)
+        return "; ".join(f"{name}={value.text} in {value.origin}: {value.problem}" for name, value in unread.items())

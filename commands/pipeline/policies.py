@@ -1,4 +1,4 @@
-"""Hypothetical settings of topics for `whatif`: their configs in the metadata log, with the changes of --set."""
+"""Hypothetical settings of topics for `whatif`: what is in force by the metadata log, with the changes of --set."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from barnabas.broker.metadata.errors import MetadataError
 from barnabas.broker.metadata.log.log_replay import METADATA_DIRECTORY, replay_metadata_directory
 from barnabas.commands.exit_codes import ExitCode
 from barnabas.commands.failures import CommandFailure
+from barnabas.commands.stopped_broker import Directories, stored_broker_config
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.errors import ConfigError
 from barnabas.config.topic_config import complaints, validate_topic_configs
@@ -29,6 +30,8 @@ def policies_of(
     if not replayed.exists:
         note(f"{metadata_log_dir} has no metadata log, so default configs are assumed (see --metadata-log-dir)")
     broker_config = BrokerConfig.of()
+    if replayed.exists:
+        broker_config = stored_broker_config(Directories((metadata_log_dir,), None), replayed.image)
     policies = []
     for topic in sorted(topics):
         own = dict(replayed.image.topic_configs(topic)) if replayed.exists else {}

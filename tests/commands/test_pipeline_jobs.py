@@ -11,6 +11,8 @@ from click.testing import CliRunner
 from barnabas.commands.exit_codes import ExitCode
 from barnabas.commands.main import main
 from barnabas.commands.pipeline.source import SourceChoice, source_options
+from barnabas.protocol.metadata.records import ConfigRecord
+from tests.support.storage.metadata_store import opened
 
 
 def run(*arguments: str) -> tuple[int, str]:
@@ -81,6 +83,20 @@ def test_policies_are_the_topics_own_configs_under_the_changes(tmp_path: Path) -
     assert (first.retention_ms, first.is_compact, first.is_delete) == (1000, True, False)
     assert first.retention_bytes == -1
     assert notes == [f"{tmp_path} has no metadata log, so default configs are assumed (see --metadata-log-dir)"]
+
+
+def test_policies_take_the_brokers_dynamic_values_and_free_nothing_under_one_that_is_not_understood(
+    tmp_path: Path,
+) -> None:
+    pytest.importorskip("pyspark")
+    from barnabas.commands.pipeline.policies import policies_of
+
+    with opened(tmp_path) as node:
+        node.store.commit([ConfigRecord(4, "", "log.retention.ms", "5"), ConfigRecord(4, "1", "log.roll.ms", "soon")])
+    (policy,) = policies_of({"a"}, {}, tmp_path, lambda note: None)
+    assert (policy.retention_ms, policy.is_delete, policy.is_compact) == (5, False, False)
+    (policy,) = policies_of({"a"}, {"segment.ms": "7"}, tmp_path, lambda note: None)
+    assert policy.is_delete
 
 
 def test_an_invalid_topic_setting_is_refused_with_its_name(tmp_path: Path) -> None:

@@ -13,9 +13,11 @@ from click.testing import CliRunner, Result
 from barnabas.broker.storage.directories.lock import DirectoryLock
 from barnabas.broker.storage.files.clean_shutdown import CLEAN_SHUTDOWN_FILE
 from barnabas.commands.main import main
+from barnabas.protocol.metadata.records import ConfigRecord
 from barnabas.protocol.records.record import Record
 from tests.support.compacted_topic import active_base, clean_offset, compacted, feed, read_all
 from tests.support.daemon import Daemon, start_daemon
+from tests.support.storage.metadata_store import opened
 from tests.support.wire import WireClient
 
 # The daemon's own cleaner must find nothing to do before the command.
@@ -156,6 +158,50 @@ def test_a_topic_that_is_not_compacted_is_refused_alone_and_counted_in_a_directo
     assert (refused.exit_code, refused.stdout) == (1, "")
     assert "its topic is not compacted (cleanup.policy)" in refused.stderr
     assert "; 2 logs of topics that are not compacted" in run(written.data).stdout  # the metadata log is the other
+
+
+LAG = "log.cleaner.min.compaction.lag.ms"
+
+
+@pytest.mark.parametrize(
+    ("resource", "stored", "kept"),
+    [
+        ("", {LAG: "soon"}, True),
+        ("1", {LAG: "9", "log.cleaner.max.compaction.lag.ms": "5"}, True),
+        ("", {LAG: str(1 << 60)}, False),
+        ("1", {LAG: str(1 << 60)}, False),
+    ],
+)
+def test_dynamic_values_of_the_broker_are_those_of_topics_without_their_own(
+    written: Written, resource: str, stored: dict[str, str], kept: bool
+) -> None:
+    with opened(written.data) as node:
+        for name, value in stored.items():
+            node.store.commit([ConfigRecord(4, resource, name, value)])
+
+    result = run(written.data)
+
+    assert result.exit_code == 0
+    assert "0 records and 0 bytes went" in result.stdout
+    assert (
+        "table is not compacted, a stored config is not understood: min.compaction.lag.ms=" in result.stderr
+    ) is kept
+    assert ("2 logs: 0 records" in result.stdout) is not kept
+
+
+def test_a_policy_of_the_broker_holds_for_topics_without_their_own_and_for_no_other_log(
+    written: Written, tmp_path: Path
+) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("log.cleanup.policy=compact\n")
+    with_file = run(written.data, "--dry-run", "--config", file)
+    with opened(written.data) as node:
+        node.store.commit([ConfigRecord(4, "", "log.cleanup.policy", "compact")])
+    assert run(written.data, "--dry-run").stdout == with_file.stdout
+    shutil.copytree(written.data / "plain-0", written.data / "stray-0")
+    summary = run(written.data, "--dry-run").stdout.splitlines()[-2]
+    assert summary.startswith("3 logs: ")
+    assert summary.endswith("; 2 logs of topics that are not compacted")  # the metadata log and the stray
 
 
 def test_a_directory_without_the_metadata_log_needs_metadata_log_dir(written: Written, tmp_path: Path) -> None:
