@@ -103,6 +103,21 @@ def missing_configs(image: MetadataImage, config: BrokerConfig) -> list[ConfigRe
     ]
 
 
+def _deletes_more(name: str, value: str, right: str) -> bool:
+    """Return whether a value of one of _DELETING deletes what the right one keeps."""
+    from barnabas.config.property import BadValueError
+    from barnabas.config.tables.topic_properties import TOPIC_PROPERTIES
+
+    known = TOPIC_PROPERTIES[name]
+    try:
+        parsed, kept = known.parse(value), known.parse(right)
+    except BadValueError:
+        return False  # the log is kept: config/log_config.py
+    if isinstance(parsed, tuple) and isinstance(kept, tuple):
+        return not set(parsed) <= set(kept)
+    return parsed != kept
+
+
 def config_warnings(image: MetadataImage, added: list[ConfigRecord]) -> list[str]:
     """Return sentences about added configs, and about values that somebody set and that delete needed records."""
     found = []
@@ -116,7 +131,9 @@ def config_warnings(image: MetadataImage, added: list[ConfigRecord]) -> list[str
             )
         for name in _DELETING:
             right, value = topic.fixed_configs.get(name), configs.get(name)
-            if topic.name in image.topics and right is not None and value not in (right, None):
+            if topic.name not in image.topics or right is None or value is None:
+                continue
+            if _deletes_more(name, value, right):
                 found.append(
                     f"topic {topic.name} has {name}={value}, which deletes records that are still needed: "
                     f"set {name}={right}"

@@ -7,6 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.broker.metadata.image import MetadataImage
+from barnabas.broker.metadata.image_builder import ImageBuilder
+from barnabas.broker.metadata.own_topics import config_warnings
+from barnabas.protocol.metadata.records import ConfigRecord, TopicRecord
 from barnabas.protocol.topic_name import INTERNAL_TOPICS, OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_TOPIC
 from tests.support.daemon import Daemon, start_daemon
 from tests.support.kafka.kafka_wire import KafkaWire
@@ -76,6 +80,28 @@ def test_whoever_makes_a_topic_it_has_kafkas_configs_and_partitions(
     delete(kafka, name)
     make(kafka, name)
     assert described(kafka, name) == EXPECTED[name]
+
+
+@pytest.mark.parametrize(
+    ("topic", "name", "value", "is_warned"),
+    [
+        (OFFSETS_TOPIC, "cleanup.policy", "compact,compact", False),
+        (OFFSETS_TOPIC, "cleanup.policy", " compact", False),
+        (OFFSETS_TOPIC, "cleanup.policy", "", False),
+        (OFFSETS_TOPIC, "cleanup.policy", "archive", False),  # not understood: the log is kept
+        (OFFSETS_TOPIC, "cleanup.policy", "compact,delete", True),
+        (SHARE_STATE_TOPIC, "cleanup.policy", "compact", True),
+        (SHARE_STATE_TOPIC, "retention.ms", "-01", False),
+        (SHARE_STATE_TOPIC, "retention.ms", "0", True),
+    ],
+)
+def test_a_value_that_deletes_needed_records_is_warned_about_however_it_is_written(
+    topic: str, name: str, value: str, is_warned: bool
+) -> None:
+    builder = ImageBuilder(MetadataImage())
+    builder.apply(TopicRecord(topic, bytes(15) + b"\7"))
+    builder.apply(ConfigRecord(2, topic, name, value))
+    assert bool(config_warnings(builder.build(), [])) is is_warned
 
 
 def test_a_start_adds_the_configs_that_an_older_version_did_not_set_and_says_so(tmp_path: Path) -> None:
