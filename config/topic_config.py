@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from barnabas.config import names
 from barnabas.config.broker_config import BrokerConfig
@@ -16,16 +16,20 @@ from barnabas.config.value import ConfigSource, ConfigValue, trim
 ORIGIN = "the topic's config"
 
 
-def validate_topic_configs(overrides: Mapping[str, str], broker_config: BrokerConfig) -> list[str]:
+def validate_topic_configs(
+    overrides: Mapping[str, str], broker_config: BrokerConfig, changed: Collection[str] | None = None
+) -> list[str]:
     """Check a topic's configs; return warnings about legal ones.
 
-    `overrides` is the topic's resulting set. Raises ConfigError for an unknown name, a value of the wrong type or
-    against its rule, and impossible combinations with each other or with the broker's values.
+    `overrides` is the topic's resulting set, of which `changed` is new (None: all). Raises ConfigError for an unknown
+    name, a value of the wrong type or against its rule, and impossible combinations of a new value with the others or
+    the broker's. Stored ones of a topic prevent nothing: its cleaner obeys both lags.
     """
     for name, text in overrides.items():
         _ensure_legal(name, text)
     config = broker_config.log_config.with_overrides(overrides)
-    if config.min_compaction_lag_ms > config.max_compaction_lag_ms:
+    is_new = changed is None or not {"min.compaction.lag.ms", "max.compaction.lag.ms"}.isdisjoint(changed)
+    if is_new and config.min_compaction_lag_ms > config.max_compaction_lag_ms:
         lowest = _shown("min.compaction.lag.ms", overrides, broker_config)
         raise ConfigError(f"{lowest} is above {_shown('max.compaction.lag.ms', overrides, broker_config)}")
     return list(_warnings(overrides, config))

@@ -162,7 +162,7 @@ def _plan_resource(
 def _check_topic(after: Mapping[str, str], changed: Mapping[str, str | None], config: BrokerConfig) -> list[str]:
     """Return warnings. Illegal values that Kafka stored earlier do not block other changes."""
     considered = {name: value for name, value in after.items() if name in changed or not complaints({name: value})}
-    return validate_topic_configs(considered, config)
+    return validate_topic_configs(considered, config, changed)
 
 
 def _check_broker(

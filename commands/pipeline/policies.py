@@ -38,7 +38,7 @@ def policies_of(
         wanted = {**own, **changes}
         try:
             legal = {name: text for name, text in wanted.items() if name in changes or not complaints({name: text})}
-            validate_topic_configs(legal, broker_config)
+            validate_topic_configs(legal, broker_config, changes)
         except ConfigError as error:
             raise CommandFailure(f"topic {topic} cannot have these settings: {error}", ExitCode.USAGE) from error
         policies.append(TopicPolicy.of(topic, broker_config.log_config.with_overrides(wanted)))

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from barnabas.commands.exit_codes import ExitCode
 from barnabas.commands.main import main
 from barnabas.commands.pipeline.source import SourceChoice, source_options
+from barnabas.protocol.messages.topics.topics import NewTopic
 from barnabas.protocol.metadata.records import ConfigRecord
 from tests.support.storage.metadata_store import opened
 
@@ -93,6 +94,10 @@ def test_policies_take_the_brokers_dynamic_values_and_free_nothing_under_one_tha
 
     with opened(tmp_path) as node:
         node.store.commit([ConfigRecord(4, "", "log.retention.ms", "5"), ConfigRecord(4, "1", "log.roll.ms", "soon")])
+        node.create(NewTopic("b"))
+        node.store.commit([ConfigRecord(4, "", "log.cleaner.max.compaction.lag.ms", "5")])
+        node.store.commit([ConfigRecord(2, "b", "min.compaction.lag.ms", "9")])
+    assert policies_of({"b"}, {"retention.ms": "7"}, tmp_path, lambda note: None)[0].retention_ms == 7
     (policy,) = policies_of({"a"}, {}, tmp_path, lambda note: None)
     assert (policy.retention_ms, policy.is_delete, policy.is_compact) == (5, False, False)
     (policy,) = policies_of({"a"}, {"segment.ms": "7"}, tmp_path, lambda note: None)

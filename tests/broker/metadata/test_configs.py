@@ -137,6 +137,23 @@ def test_a_change_may_not_make_a_combination_impossible_and_one_that_is_stored_b
     assert code(bad, "", deleted(lowest)) is ErrorCode.NONE
 
 
+def test_a_stored_combination_of_a_topic_that_cannot_be_blocks_no_other_change(
+    image_of: Callable[[list[MetadataRecord]], MetadataImage], configuration: Callable[..., BrokerConfig]
+) -> None:
+    lowest, highest = "min.compaction.lag.ms", "max.compaction.lag.ms"
+    stored = image_of([*STORED, ConfigRecord(2, "orders", lowest, "9")])
+
+    def code(operation: AlterConfigOp) -> ErrorCode:
+        config = configuration("log.cleaner.max.compaction.lag.ms=5")  # lowered later
+        return alter(stored, config, TOPIC_RESOURCE, "orders", operation)[0]
+
+    assert code(set_to("retention.ms", "5")) is ErrorCode.NONE
+    assert code(set_to(highest, "9")) is ErrorCode.NONE
+    assert code(deleted(lowest)) is ErrorCode.NONE
+    assert code(set_to(highest, "8")) is ErrorCode.INVALID_CONFIG
+    assert code(set_to(lowest, "8")) is ErrorCode.INVALID_CONFIG
+
+
 def test_a_resource_named_twice_is_refused(image: MetadataImage, configuration: Callable[..., BrokerConfig]) -> None:
     asked = AlterConfigsResource(ConfigResource(TOPIC_RESOURCE, "orders"), [set_to("retention.ms", "5")])
     plan = plan_alter_configs(image, [asked, asked], config=configuration(), node_id=1)
