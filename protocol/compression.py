@@ -74,7 +74,12 @@ _SNAPPY_MAX_RATIO: Final = 22
 """A snappy element of 3 bytes yields at most 64: a block cannot hold more."""
 
 _SNAPPY_LENGTH_MAX: Final = 5
-"""Bytes of a block's uncompressed length. cramjam takes ten."""
+"""Bytes of a block's uncompressed length for Kafka. cramjam takes ten."""
+
+_XERIAL_PIECES: Final = 100
+_XERIAL_BYTES_PER_PIECE: Final = 1024
+"""So many blocks and headers, and one more for each so many bytes of the limit. Each costs microseconds of Python; Java
+writes blocks of 32 KiB."""
 
 _LZ4_FRAME_HEADER: Final = bytes.fromhex("04224d18 60 40 82")
 """Magic, version 1 with independent blocks, blocks of 64 KiB, checksum of these two bytes: what Java writes."""
@@ -125,7 +130,7 @@ def compress(codec: Codec, data: Buffer, level: int | None = None) -> bytes:
 def borrow_decompressed(codec: Codec, data: Buffer, max_bytes: int, *, as_kafka: bool = False) -> memoryview:
     """Decompress `data` to at most `max_bytes`, borrowed: valid only until this thread decompresses again.
 
-    `as_kafka` refuses lz4 frames that Kafka's decoder does not read. Raises DecompressionError for invalid data or
+    `as_kafka` refuses lz4 and snappy that Kafka's decoders do not read. Raises DecompressionError for invalid data or
     larger output.
     """
     if codec == Codec.NONE:
@@ -138,7 +143,7 @@ def borrow_decompressed(codec: Codec, data: Buffer, max_bytes: int, *, as_kafka:
         case Codec.GZIP:
             return _decompress_gzip(memoryview(data), max_bytes)
         case Codec.SNAPPY:
-            return _decompress_snappy(memoryview(data), max_bytes)
+            return _decompress_snappy(memoryview(data), max_bytes, as_kafka=as_kafka)
         case Codec.LZ4:
             return _decompress_lz4(memoryview(data), max_bytes, as_kafka=as_kafka)
         case Codec.ZSTD:
@@ -169,8 +174,11 @@ def _decompress_lz4(data: memoryview, max_bytes: int, *, as_kafka: bool) -> memo
         return _decompress_growing(Codec.LZ4, cramjam.lz4.decompress_into, frame, max_bytes)
     except DecompressionLimitError:
         raise
-    except DecompressionError:
-        frame = lz4_frame_without_content_checks(data)
+    except DecompressionError as error:
+        try:
+            frame = lz4_frame_without_content_checks(data)
+        except DecompressionError:
+            raise error from None  # what Kafka does not read is no fault of a frame that we would
     return _decompress_growing(Codec.LZ4, cramjam.lz4.decompress_into, frame, max_bytes)
 
 
@@ -218,14 +226,15 @@ def _compress_snappy(data: memoryview) -> bytes:
     return b"".join(parts)
 
 
-def _decompress_snappy(data: memoryview, max_bytes: int) -> memoryview:
+def _decompress_snappy(data: memoryview, max_bytes: int, *, as_kafka: bool) -> memoryview:
     """Decompress all blocks; their claimed sizes are checked before anything is allocated."""
     import cramjam
 
     blocks: list[tuple[memoryview, int]] = []
     total = 0
-    for block in _xerial_blocks(data) if _is_xerial_header(data, 0) else (data,):
-        if len(block) >= _SNAPPY_LENGTH_MAX and min(block[:_SNAPPY_LENGTH_MAX]) >= 0x80:
+    is_xerial = _is_xerial_header(data, 0)
+    for block in _xerial_blocks(data, max_bytes, as_kafka=as_kafka) if is_xerial else (data,):
+        if as_kafka and len(block) >= _SNAPPY_LENGTH_MAX and min(block[:_SNAPPY_LENGTH_MAX]) >= 0x80:
             raise DecompressionError("the length of a snappy block has more than 5 bytes")
         try:
             size = cramjam.snappy.decompress_raw_len(block)
@@ -250,17 +259,20 @@ def _decompress_snappy(data: memoryview, max_bytes: int) -> memoryview:
     return output
 
 
-def _xerial_blocks(data: memoryview) -> Iterator[memoryview]:
+def _xerial_blocks(data: memoryview, max_bytes: int, *, as_kafka: bool) -> Iterator[memoryview]:
     """Yield the raw snappy blocks; a header instead of a size starts another stream.
 
-    As in xerial's reader, fewer than four bytes are the end, and only the first header may have another version.
+    As in xerial's reader, fewer than four bytes are the end. There, only the first header may have a version below 1.
     """
     position, end = len(_XERIAL_HEADER), len(data)
-    while position + 4 <= end:
+    pieces = _XERIAL_PIECES + max_bytes // _XERIAL_BYTES_PER_PIECE
+    for _ in range(pieces):
+        if position + 4 > end:
+            return
         if _is_xerial_header(data, position):
             version = int.from_bytes(data[position + 8 : position + 12], "big", signed=True)
             position += len(_XERIAL_HEADER)
-            if version < 1 or position > end:
+            if position > end or (as_kafka and version < 1):
                 raise DecompressionError(f"the header of a snappy stream has version {version}, or is cut short")
             continue
         start = position + 4
@@ -269,6 +281,7 @@ def _xerial_blocks(data: memoryview) -> Iterator[memoryview]:
         if size <= 0 or position > end:
             raise DecompressionError(f"a snappy block of {size} bytes does not fit the {end - start} that are left")
         yield data[start:position]
+    raise DecompressionLimitError(f"snappy records are in more than {pieces} blocks, too many for {max_bytes} bytes")
 
 
 def _is_xerial_header(data: memoryview, position: int) -> bool:

@@ -43,6 +43,7 @@ _GZIP_HEADER_CHECKSUM: Final = 0x02
 _GZIP_EXTRA: Final = 0x04
 _GZIP_NAME: Final = 0x08
 _GZIP_COMMENT: Final = 0x10
+_GZIP_TEXT_END: Final = re.compile(rb"\0")
 _GZIP_MEMBERS_MAX: Final = 100
 """So that a hostile batch costs the event loop a millisecond. Clients write one."""
 _INFLATE_BYTES: Final = 4096
@@ -140,9 +141,10 @@ def _gzip_header_end(data: memoryview, start: int) -> int | None:
         end += 2 + int.from_bytes(data[end : end + 2], "little")
     for flag in (_GZIP_NAME, _GZIP_COMMENT):
         if flags & flag:
-            while end < len(data) and data[end]:
-                end += 1
-            end += 1
+            text = _GZIP_TEXT_END.search(data, end)
+            if text is None:
+                return None
+            end = text.end()
     if flags & _GZIP_HEADER_CHECKSUM:
         checksum = zlib.crc32(data[start:end]) & 0xFFFF
         if int.from_bytes(data[end : end + 2], "little") != checksum:

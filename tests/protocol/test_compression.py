@@ -16,6 +16,7 @@ from barnabas.protocol.compression import (
     CODECS,
     Codec,
     DecompressionError,
+    DecompressionLimitError,
     borrow_decompressed,
     compress,
 )
@@ -150,6 +151,14 @@ def test_damaged_bytes_raise_a_decompression_error_or_give_bounded_output(codec:
 def test_a_xerial_stream_with_wrong_sizes_is_refused(blocks: str) -> None:
     with pytest.raises(DecompressionError):
         decompress(Codec.SNAPPY, bytes.fromhex("82534e41505059000000000100000001" + blocks), MIB)
+
+
+@pytest.mark.parametrize("piece", ["00000001" + "00", "82534e41505059000000000100000001"], ids=["block", "header"])
+def test_a_xerial_stream_of_very_many_pieces_counts_as_too_large(piece: str) -> None:
+    stream = bytes.fromhex("82534e41505059000000000100000001") + bytes.fromhex(piece) * 3000
+    with pytest.raises(DecompressionLimitError, match="snappy records are in more than 2148 blocks"):
+        decompress(Codec.SNAPPY, stream, 2 * MIB)
+    assert decompress(Codec.SNAPPY, stream, 3 * MIB) == b""
 
 
 def test_a_snappy_block_with_an_impossible_size_allocates_nothing() -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from types import FrameType
+from typing import Any
+
 import pytest
 
 from barnabas.protocol.compression import Codec, DecompressionError, DecompressionLimitError, borrow_decompressed
@@ -18,6 +22,9 @@ LENIENT = (
     "lz4: an empty frame first",
     "lz4: a skippable frame first",
     "lz4: empty block in the middle",
+    "snappy: version 0 of the second stream",
+    "snappy: a length of 6 bytes",
+    "snappy: a length of 10 bytes",
 )
 """Kafka does not read them; what is stored already, by others or by earlier versions, we do."""
 
@@ -38,7 +45,7 @@ def test_a_stored_body_that_kafka_does_not_read_is_read_by_us(name: str) -> None
     body = next(each for each in bodies() if each.name == name)
     batch = RecordBatch(body.batch())
     assert read_records(batch) == listed(body.records)
-    with pytest.raises(DecompressionError, match=r"lz4 frame"):
+    with pytest.raises(DecompressionError, match=r"lz4 frame|snappy"):
         check_records(batch, as_kafka=True)
 
 
@@ -57,3 +64,33 @@ def test_the_limit_holds_where_kafka_reads_more_than_the_library() -> None:
 def test_a_fault_after_very_many_gzip_members_is_not_looked_for() -> None:
     with pytest.raises(DecompressionError, match="more than 100 gzip members"):
         borrow_decompressed(Codec.GZIP, gzip_member(b"x") * 101 + b"garbage" * 9, 1000)
+
+
+def test_a_damaged_frame_that_only_we_read_is_called_damaged() -> None:
+    linked = next(each for each in bodies() if each.name == "lz4: linked blocks").data
+    with pytest.raises(DecompressionError, match="records are not lz4"):
+        borrow_decompressed(Codec.LZ4, linked[:-50], 1 << 20)
+
+
+@pytest.mark.parametrize("end", [b"\0", b""])
+def test_a_long_name_in_a_gzip_header_costs_no_python_code_for_each_byte(end: bytes) -> None:
+    data = payload(3)
+    named = gzip_member(data, 0x18, b"n" * 100_000 + end + b"comment" + end)
+    lines = 0
+
+    def count(_frame: FrameType, event: str, _argument: object) -> Any:
+        nonlocal lines
+        lines += event == "line"
+        return count
+
+    before = sys.gettrace()
+    sys.settrace(count)
+    try:
+        if end:
+            assert borrow_decompressed(Codec.GZIP, named, len(data)) == data
+        else:
+            with pytest.raises(DecompressionError):
+                borrow_decompressed(Codec.GZIP, named, len(data))
+    finally:
+        sys.settrace(before)
+    assert 0 < lines < 1000
