@@ -165,10 +165,9 @@ def _json_headers(value: Any, encoded: frozenset[str], number: int) -> Headers:
     for pair in pairs:
         if not isinstance(pair, (list, tuple)) or len(pair) != 2 or not isinstance(pair[0], str):
             raise CommandFailure(f"line {number}: headers must be a list of [name, value]")
-        name = pair[0]
-        if "header_names" in encoded:
-            name = (_field_bytes(name, "a header name", True, number) or b"").decode("utf-8", "surrogateescape")
-        headers.append((name, _field_bytes(pair[1], f"header {pair[0]}", "headers" in encoded, number)))
+        name = _field_bytes(pair[0], "a header name", "header_names" in encoded, number) or b""
+        content = _field_bytes(pair[1], f"header {pair[0]}", "headers" in encoded, number)
+        headers.append((name.decode("utf-8", "surrogateescape"), content))
     return tuple(headers)
 
 

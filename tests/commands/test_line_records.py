@@ -109,6 +109,8 @@ def test_all_base64_decodes_every_field() -> None:
         (b'["k"]', "line 3: a JSON object is expected"),
         (b'{"key": 1}', "line 3: key must be a string or null, not int"),
         (b'{"value": "\\ud800"}', "line 3: value is not UTF-8"),
+        (b'{"headers": [["\\ud800", "v"]]}', "line 3: a header name is not UTF-8"),
+        (b'{"headers": {"\\udcff": "v"}}', "line 3: a header name is not UTF-8"),
         (b'{"value": "?", "base64": ["value"]}', "line 3: value is not base64"),
         (b'{"base64": "value"}', "line 3: base64 must be a list"),
         (b'{"headers": [["h"]]}', "line 3: headers must be"),
