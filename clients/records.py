@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 Headers = tuple[tuple[str, bytes | None], ...]
+"""Names and values. Bytes of a name that are not UTF-8 are kept as os.fsdecode keeps them."""
 
 
 class ConsumerRecord(NamedTuple):
