@@ -36,13 +36,13 @@ FOLDERS := broker clients commands config console explanation pipeline protocol 
 SOURCES := $(shell find barnabas $(FOLDERS) -name "*.py")
 KERNELS := $(shell find protocol broker -name "*.pyx" -o -name "*.pxd" -o -name "*.h")
 ARGS ?=
-# One worker per core, at most four. Tests of one file stay together, because they share a broker.
-WORKERS := --numprocesses=auto --maxprocesses=4 --dist=loadfile
+# Tests wait more than they compute, for daemons, disks and other people's programs: one worker more than there are cores,
+# at most four. Tests of one file stay together, because they share a broker.
+WORKERS := --numprocesses=$(shell cores=$$(nproc 2>/dev/null || echo 2); echo $$((cores < 3 ? cores + 1 : 4))) --dist=loadfile
 # Interop, ecosystem and Spark tests are in folders that need not be read for the others.
 ALONE := -m "not interop and not ecosystem" --ignore=tests/interop --ignore=tests/ecosystem --ignore=tests/pipeline
-# Other people's programs spend much of their time waiting: one worker more. The longest files come first.
-INTEROP_WORKERS := --numprocesses=$(shell cores=$$(nproc 2>/dev/null || echo 2); echo $$((cores < 3 ? cores + 1 : 4))) \
-	--dist=loadfile --no-loadscope-reorder
+# The longest files come first.
+INTEROP_WORKERS := $(WORKERS) --no-loadscope-reorder
 LOCK ?=
 # With a JVM and Maven installed, an interop test that cannot run fails instead of being skipped.
 INTEROP := $(if $(and $(shell command -v java),$(shell command -v mvn)),require,allow-skips)

@@ -27,7 +27,7 @@ import grimp
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/house.md"
-COVERAGE = ROOT / "build/coverage/.coverage"
+COVERAGE = ROOT / "build/coverage/data"
 PRODUCT = (
     *("barnabas", "broker", "clients", "commands", "config", "console", "explanation", "pipeline", "protocol"),
     *("pyspark_barnabas", "transport"),
