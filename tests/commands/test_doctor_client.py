@@ -18,6 +18,7 @@ from barnabas.commands.exit_codes import ExitCode
 from barnabas.commands.main import main
 from tests.clients.fake_broker import FakeBroker
 from tests.support.daemon import Daemon, start_daemon
+from tests.support.free_ports import free_port
 
 
 @pytest.fixture(scope="module")
@@ -60,11 +61,6 @@ def answering(reply: bytes) -> Iterator[int]:
     thread.join(30)
 
 
-def unused_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
-
-
 def other_address() -> str:
     """An address of this machine that is not loopback; skips the test without one."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
@@ -104,7 +100,7 @@ def test_the_json_has_cluster_and_brokers(sound: Daemon) -> None:
 
 def test_an_advertised_loopback_address_is_a_problem_for_other_machines(tmp_path: Path) -> None:
     address = other_address()
-    port = unused_port()
+    port = free_port()
     settings = (f"listeners=0.0.0.0:{port}", f"advertised.listeners=127.0.0.1:{port}")
     with start_daemon(tmp_path, *settings):
         problem = problems_of(f"{address}:{port}")
@@ -121,7 +117,7 @@ async def test_a_broker_with_only_the_native_protocol_is_examined_by_it() -> Non
 
 
 def test_an_advertised_address_without_a_listener_is_reported(tmp_path: Path) -> None:
-    port = unused_port()
+    port = free_port()
     with start_daemon(tmp_path, f"advertised.listeners=127.0.0.1:{port}") as daemon:
         problem = problems_of(daemon.bootstrap)
 
@@ -156,7 +152,7 @@ def test_an_advertised_address_of_another_service_is_reported(tmp_path: Path) ->
 
 
 def test_an_unreachable_bootstrap_address_has_its_own_exit_code() -> None:
-    problem = problems_of(f"127.0.0.1:{unused_port()}", exit_code=ExitCode.NO_CONNECTION)
+    problem = problems_of(f"127.0.0.1:{free_port()}", exit_code=ExitCode.NO_CONNECTION)
 
     assert problem.startswith("a client begins at 127.0.0.1:")
     assert "nothing listens there (connection refused)" in problem

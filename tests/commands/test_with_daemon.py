@@ -23,6 +23,7 @@ from barnabas.commands.main import main
 from tests.support.daemon import Daemon, start_daemon
 from tests.support.forked_commands import RunningCommand, run_forked, running_forked
 from tests.support.forking import TIMEOUT_S
+from tests.support.free_ports import free_port
 from tests.support.kafka.kafka_wire import KafkaWire
 from tests.support.storage.bench import batch
 
@@ -499,16 +500,9 @@ def test_ctrl_c_ends_produce_with_130_after_delivering_read_lines(commands: Comm
         assert producer.stderr.read().strip() == b""
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
-
-
 @pytest.mark.parametrize("arguments", [("topic", "list"), ("produce", "t"), ("consume", "t"), ("offsets", "t")])
 def test_no_broker_is_one_sentence_and_exit_code_3(arguments: tuple[str, ...]) -> None:
-    bootstrap = f"127.0.0.1:{_free_port()}"
+    bootstrap = f"127.0.0.1:{free_port()}"
 
     _refused(Commands(bootstrap).run(*arguments, stdin=b"x\n"), 3, bootstrap)
 

@@ -5,12 +5,10 @@ Every step is a command in its own process with a timeout; a failure shows the e
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import tarfile
 import tempfile
@@ -21,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.eventually import eventually
+from tests.support.free_ports import free_ports
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 ENGINE = REPOSITORY / "tools" / "container-engine"
@@ -177,17 +176,6 @@ def import_program(image: str, program: Path) -> None:
         file.seek(0)
         changes = ["--change", f"ENTRYPOINT {json.dumps([str(program)])}"]
         subprocess.run(["docker", "import", *changes, "-", image], stdin=file, capture_output=True, check=True)
-
-
-def free_ports(count: int) -> list[int]:
-    """Return unused ports of 127.0.0.1."""
-    with contextlib.ExitStack() as probes:
-        ports = []
-        for _ in range(count):
-            probe = probes.enter_context(socket.socket())
-            probe.bind(("127.0.0.1", 0))
-            ports.append(int(probe.getsockname()[1]))
-        return ports
 
 
 def _answers() -> bool:

@@ -64,11 +64,11 @@ BUG_IN_THE_FIRST_APPEND = """
 from barnabas.broker.coordinator_log.log import CoordinatorLog
 append = CoordinatorLog._append
 failed = []
-def append_or_fail(self, *arguments):
+def append_or_fail(self, *arguments, **options):
     if not failed:
         failed.append(True)
         raise LookupError("a bug of the append")
-    return append(self, *arguments)
+    return append(self, *arguments, **options)
 CoordinatorLog._append = append_or_fail
 """
 

@@ -20,6 +20,7 @@ from barnabas.protocol.messages.data.list_offsets import LATEST_TIMESTAMP
 from barnabas.protocol.topic_partition import TopicPartition
 from tests.support.daemon import Daemon, start_daemon, with_fault
 from tests.support.eventually import eventually
+from tests.support.free_ports import free_port
 from tests.support.kafka.kafka_wire import KafkaWire
 from tests.support.standby import Standby
 
@@ -326,15 +327,6 @@ async def test_a_takeover_that_cannot_be_recorded_is_tried_again_when_the_disk_h
         standby.await_serving()  # asked again, the arbiter agrees again
         await produce(standby.bootstrap, "t", range(10), partitions=1)
     assert active.stop() == 0
-
-
-def free_port() -> int:
-    import socket
-
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port
 
 
 SLOW_STATE = """

@@ -14,7 +14,7 @@ from barnabas.protocol.messages.data.produce import ACKS_ALL
 from barnabas.protocol.records import RecordBatchBuilder, iter_batches, read_records
 from tests.support.daemon import Daemon, start_daemon
 from tests.support.eventually import eventually
-from tests.support.kafka.turns import free_port
+from tests.support.free_ports import free_port
 from tests.support.mirrors.torn_network import TornNetwork
 from tests.support.standby import Standby
 from tests.support.wire import WireClient

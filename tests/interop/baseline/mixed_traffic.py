@@ -10,11 +10,12 @@ from pathlib import Path
 from barnabas import Admin, AdminConfig, Producer, ProducerConfig, TopicPartition
 from barnabas.clients.testing import BrokerProcess
 from tests.support.authorization.entities import request
+from tests.support.free_ports import free_ports
 from tests.support.groups import streams_requests
 from tests.support.kafka.kafka_wire import KafkaWire
 from tests.support.kafka.quotas import alter_quotas
 from tests.support.mirrors.torn_network import TornNetwork
-from tests.torture.soak.brokers import free_ports, listeners, words
+from tests.torture.soak.brokers import listeners, words
 from tests.torture.soak.faults import Faults
 from tests.torture.soak.final_read import end_transactions
 from tests.torture.soak.load.stage import Stage

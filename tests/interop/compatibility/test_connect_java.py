@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import random
-import socket
 import urllib.request
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +15,7 @@ import pytest
 
 from tests.interop.clients.target import Target
 from tests.support.eventually import eventually
+from tests.support.free_ports import free_port
 from tests.support.kafka.application import Application
 from tests.support.storage.committed_records import committed_records
 
@@ -147,10 +147,3 @@ def restart_task_that_ended_too_early(port: int) -> None:
         if any(each["state"] == "FAILED" and TOO_EARLY in each["trace"] for each in tasks):
             request = urllib.request.Request(f"{connector}/tasks/0/restart", method="POST")
             urllib.request.urlopen(request, timeout=30).close()
-
-
-def free_port() -> int:
-    """Return a port that was free a moment ago; a worker does not report the port that it has chosen."""
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        port: int = found.getsockname()[1]
-        return port

@@ -23,10 +23,10 @@ from barnabas.protocol.records import Codec, RecordBatchBuilder
 from tests.support.authorization.table import STANDARD_AUTHORIZER
 from tests.support.daemon import Daemon, start_daemon
 from tests.support.eventually import eventually
+from tests.support.free_ports import free_port
 from tests.support.kafka.apache_kafka import Kafka
 from tests.support.kafka.fetch_sessions import Place, SessionAnswer, SessionFetcher
 from tests.support.kafka.kafka_wire import KafkaWire, schema
-from tests.support.kafka.turns import free_port
 from tests.support.kafka.two_brokers import Batch, Topic, create_topics, delete_records, feed
 from tests.support.metrics import metric
 

@@ -35,8 +35,8 @@ from barnabas.protocol.messages.transactions.list_transactions import ListTransa
 from barnabas.protocol.records import iter_batches, read_records
 from barnabas.protocol.topic_partition import TopicPartition
 from tests.support.daemon import start_daemon
+from tests.support.free_ports import free_port
 from tests.support.kafka.apache_kafka import Kafka, need_kafka
-from tests.support.kafka.turns import free_port
 from tests.support.mirrors.copies import MIRROR, admin_of, has_copied, segments, until
 
 pytestmark = pytest.mark.timeout(300)

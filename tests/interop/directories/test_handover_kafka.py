@@ -12,8 +12,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from barnabas.broker.metadata.directories.examine import examine
 from barnabas.clients.testing import BrokerProcess
 from barnabas.commands.main import main
+from tests.support.free_ports import free_port
 from tests.support.kafka.apache_kafka import HandedOver, Kafka, KafkaError, need_kafka
-from tests.support.kafka.turns import CLIENT_TIMEOUT_S, Address, configs_of, free_port, observe
+from tests.support.kafka.turns import CLIENT_TIMEOUT_S, Address, configs_of, observe
 from tests.support.storage.directories import ORDERS, RECORDS, make_directories
 
 pytestmark = pytest.mark.timeout(300)

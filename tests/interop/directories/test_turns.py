@@ -31,8 +31,9 @@ from confluent_kafka.admin import (
 )
 
 from tests.support.compacted_topic import active_base, clean_offset
+from tests.support.free_ports import free_port
 from tests.support.kafka.apache_kafka import need_kafka
-from tests.support.kafka.turns import Address, BarnabasTurns, KafkaTurns, Program, free_port, observe
+from tests.support.kafka.turns import Address, BarnabasTurns, KafkaTurns, Program, observe
 
 pytestmark = pytest.mark.timeout(300)
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")

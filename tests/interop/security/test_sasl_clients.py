@@ -16,9 +16,9 @@ from kio.serial import entity_reader
 from barnabas.protocol.sasl.scram_client import ScramClient
 from barnabas.protocol.sasl.scram_keys import SCRAM_SHA_256
 from tests.support.daemon import start_daemon
+from tests.support.free_ports import free_port
 from tests.support.kafka.apache_kafka import Kafka
 from tests.support.kafka.kafka_wire import framed, message_type, request_frame, schema
-from tests.support.kafka.turns import free_port
 from tests.support.metrics import metric
 
 VERSION = "4.3.0"

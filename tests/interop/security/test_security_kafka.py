@@ -20,8 +20,8 @@ from barnabas.clients.testing import BrokerProcess
 from barnabas.commands.main import main
 from tests.support.daemon import Daemon, start_daemon
 from tests.support.eventually import eventually
+from tests.support.free_ports import free_port
 from tests.support.kafka.apache_kafka import HandedOver, Kafka, KafkaError, need_kafka
-from tests.support.kafka.turns import free_port
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -25,7 +25,7 @@ from tests.interop.clients.target import Target
 from tests.interop.clients.transaction_features import transform_through_restarts
 from tests.support.daemon import Daemon, start_daemon
 from tests.support.eventually import eventually
-from tests.support.kafka.turns import free_port
+from tests.support.free_ports import free_port
 from tests.support.standby import Standby
 
 SETTINGS = {

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.eventually import eventually
-from tests.support.kafka.turns import free_port
+from tests.support.free_ports import free_port
 from tests.support.program import Program
 
 _DEBIANS = Path("/usr/lib/postgresql")

@@ -15,7 +15,6 @@ import base64
 import os
 import re
 import signal
-import socket
 import subprocess
 import time
 import uuid
@@ -24,6 +23,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.support.free_ports import free_ports
 from tests.support.interop import need_commands, require_or_skip
 from tests.support.kafka import jars as kafka_jars
 from tests.support.kafka import metadata_shell
@@ -153,7 +153,7 @@ class Kafka:
 
     def write_properties(self) -> tuple[Path, int]:
         """Write server.properties with free ports; return its path and the client port."""
-        port, controller_port = _free_ports(2)
+        port, controller_port = free_ports(2)
         properties = {
             "process.roles": "broker,controller",
             "node.id": str(self.node_id),
@@ -172,7 +172,7 @@ class Kafka:
             "log.retention.ms": "-1",
             **self.settings,
         }
-        self.extra_ports = dict(zip(self.extra_listeners, _free_ports(len(self.extra_listeners)), strict=True))
+        self.extra_ports = dict(zip(self.extra_listeners, free_ports(len(self.extra_listeners)), strict=True))
         for name, extra_port in self.extra_ports.items():
             properties["listeners"] += f",{name}://127.0.0.1:{extra_port}"
             properties["advertised.listeners"] += f",{name}://127.0.0.1:{extra_port}"
@@ -320,7 +320,7 @@ class ZooKeeperKafka(Kafka):
     @contextmanager
     def zookeeper(self) -> Iterator[None]:
         """Run the ZooKeeper that its starts connect to."""
-        (port,) = _free_ports(1)
+        (port,) = free_ports(1)
         config = self.scratch / "zoo.cfg"
         config.write_text(
             f"dataDir={self.scratch / 'zookeeper'}\nclientPort={port}\nclientPortAddress=127.0.0.1\n"
@@ -384,16 +384,6 @@ def _run(command: Sequence[str], directory: Path, stdin: str = "") -> str:
 
 def _environ() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith(("KAFKA_", "JAVA_TOOL"))}
-
-
-def _free_ports(count: int) -> list[int]:
-    """Return ports that were free a moment ago; Kafka does not accept port 0 for its controller."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    try:
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
 
 
 def _tail(text: str) -> str:

@@ -13,7 +13,6 @@ difference between two turns is caused by the brokers.
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +24,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, ConfigSource, Res
 
 from barnabas.clients.testing import BrokerProcess
 from barnabas.protocol.records.batch import iter_batches
+from tests.support.free_ports import free_port
 from tests.support.kafka.apache_kafka import Broker, Kafka
 from tests.support.kafka.kafka_wire import KafkaWire
 
@@ -231,13 +231,6 @@ def latest_of(
     finally:
         consumer.close()
     return {key: value for key, value in found.items() if value is not None}
-
-
-def free_port() -> int:
-    """Return a port that was free a moment ago."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
 
 
 def _watermarks(address: Address, partitions: Sequence[tuple[str, int]]) -> dict[tuple[str, int], tuple[int, int]]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 
 import trustme
 
@@ -44,14 +42,3 @@ def listeners(ports: Sequence[int], torn: str) -> dict[str, str]:
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SSL:SSL,TORN:PLAINTEXT",
         **inline_properties(certificate),
     }
-
-
-def free_ports(count: int) -> list[int]:
-    """Return ports that are free now. The broker needs the same ones after each start, of both listeners."""
-    with ExitStack() as stack:
-        found = []
-        for _ in range(count):
-            listening = stack.enter_context(socket.socket())
-            listening.bind(("127.0.0.1", 0))
-            found.append(int(listening.getsockname()[1]))
-    return found

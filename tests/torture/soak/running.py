@@ -17,10 +17,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.support.daemon import Daemon, start_daemon
+from tests.support.free_ports import free_ports
 from tests.support.mirrors.torn_network import TornNetwork
 from tests.support.small_disk import small_disk
 from tests.torture.soak import mirror
-from tests.torture.soak.brokers import free_ports, listeners, words
+from tests.torture.soak.brokers import listeners, words
 from tests.torture.soak.checker import Anomaly
 from tests.torture.soak.faults import CHANCES, Faults, draw
 from tests.torture.soak.load.stage import Stage
