@@ -26,12 +26,13 @@ def free_ports(count: int) -> list[int]:
     """
     found: list[int] = []
     for port in _chance.sample(range(_FIRST, max(_end(), _FIRST + 10_000)), 1000):
+        if len(found) == count:
+            break
         with socket.socket() as probe, contextlib.suppress(OSError):  # another program has it: the next one
             probe.bind(("127.0.0.1", port))
             found.append(port)
-        if len(found) == count:
-            return found
-    raise AssertionError(f"fewer than {count} free ports")
+    assert len(found) == count, f"fewer than {count} free ports"
+    return found
 
 
 def free_port() -> int:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tests.support.daemon import Daemon
-from tests.support.kafka.kafka_wire import KafkaWire
+from tests.support.kafka.kafka_wire import TIMEOUT_S, KafkaWire
 
 
 class Pair:
@@ -26,16 +26,22 @@ class Pair:
             wire.socket.sendall(frame)
 
     def receive(self) -> list[bytes | str]:
-        return [_outcome(wire) for wire in self.wires]
+        """Return what both say. One that has said nothing while the other has answered may be late: it has its time."""
+        found = [_outcome(wire) for wire in self.wires]
+        if found.count("waits") == 1:
+            late = self.wires[found.index("waits")]
+            late.socket.settimeout(TIMEOUT_S)
+            found[found.index("waits")] = _outcome(late)
+        return found
 
     def call(self, frame: bytes) -> bytes | str:
         """Return the response of both; "closed" or "waits" instead of one. Asserts that they are equal."""
         self.send(frame)
         compiled, python = self.receive()
-        assert compiled == python, frame.hex()
-        if not isinstance(compiled, bytes):
+        if compiled != python or not isinstance(compiled, bytes):  # the next test gets connections that work
             self.close()
             self.wires = [KafkaWire(daemon.host, daemon.port) for daemon in self.daemons]
+        assert compiled == python, frame.hex()
         return compiled
 
     def produce(self, topic: str, batch: bytes | bytearray, partition: int = 0) -> None:
