@@ -241,10 +241,8 @@ def test_broken_requests_have_equal_outcomes(pair: Pair) -> None:
         pair.call(_mutated(_random_frame(pair, chosen), chosen))
 
 
-@pytest.mark.parametrize("version", range(4, 19))
-def test_a_woken_fetch_has_an_equal_response(pair: Pair, version: int) -> None:
-    waiting = [(topic, 2, _end(pair, topic, 2), 1 << 20) for topic in ("one", "many")]
-    pair.send(_fetch(pair, version, waiting, max_wait_ms=LONG_POLL_MS, isolation=version % 2))
+def ensure_woken_alike(pair: Pair) -> None:
+    """Produce where both brokers have a fetch that waits, and compare the responses."""
     for daemon in pair.daemons:
         wait_for_metric(daemon, "barnabas_fetches_waiting", 1)
     others = Pair(pair.daemons, pair.topic_ids)
@@ -255,6 +253,13 @@ def test_a_woken_fetch_has_an_equal_response(pair: Pair, version: int) -> None:
     assert len(compiled) > 150
     for daemon in pair.daemons:
         wait_for_metric(daemon, "barnabas_fetches_waiting", 0)
+
+
+@pytest.mark.parametrize("version", range(4, 19))
+def test_a_woken_fetch_has_an_equal_response(pair: Pair, version: int) -> None:
+    waiting = [(topic, 2, _end(pair, topic, 2), 1 << 20) for topic in ("one", "many")]
+    pair.send(_fetch(pair, version, waiting, max_wait_ms=LONG_POLL_MS, isolation=version % 2))
+    ensure_woken_alike(pair)
 
 
 @pytest.mark.parametrize("missing", [("missing", 0), ("one", 9)])
@@ -265,16 +270,7 @@ def test_a_fetch_that_names_a_missing_partition_waits_for_the_others(
     waiting = sorted([(*missing, 0, 1 << 20), ("one", 2, _end(pair, "one", 2), 1 << 20)])
     build = fetch_frame if version == "native" else partial(_fetch, pair, version)
     pair.send(build(waiting, max_wait_ms=LONG_POLL_MS))
-    for daemon in pair.daemons:
-        wait_for_metric(daemon, "barnabas_fetches_waiting", 1)
-    others = Pair(pair.daemons, pair.topic_ids)
-    others.produce("one", plain(3), 2)
-    others.close()
-    compiled, python = pair.receive()
-    assert compiled == python
-    assert len(compiled) > 150
-    for daemon in pair.daemons:
-        wait_for_metric(daemon, "barnabas_fetches_waiting", 0)
+    ensure_woken_alike(pair)
 
 
 def _end(pair: Pair, topic: str, partition: int) -> int:
