@@ -31,6 +31,12 @@ COUNTS = {
     "share.coordinator.state.topic.num.partitions": "4",
 }
 KAFKA, OURS = "kafka", "ours"
+NOT_YET = (
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.NOT_COORDINATOR,
+)
+"""What a heartbeat is answered while the groups' topic is being created or loaded."""
 
 
 class Node:
@@ -113,6 +119,17 @@ def test_a_group_without_its_state_fails_until_its_offsets_are_reset_and_javas_c
     for node in nodes:
         create(node.wire, "t")
         topic_id = node.wire.topic_id("t").bytes
+        for name in NAMES:
+            by_metadata(node.wire, name)
+
+        def is_joined(node: Node = node) -> bool | None:
+            answer = heartbeat(node.wire, "g", "m", 0, "t")
+            if answer.error_code in NOT_YET:
+                return None
+            assert answer.error_code == ErrorCode.NONE, answer
+            return True
+
+        eventually(is_joined, what="the coordinator serves the group")
         joined(node.wire, "g", "m", "t")
         assert node.wire.produce(9, "t", records).error_code == ErrorCode.NONE
         (row,) = states(node.wire, "delete_share_group_state", 0, "g", topic_id, {"partition": 0})
@@ -120,10 +137,6 @@ def test_a_group_without_its_state_fails_until_its_offsets_are_reset_and_javas_c
         heartbeat(node.wire, "g", "m", -1)
         node.stop()
         node.start()
-
-        def is_joined(node: Node = node) -> bool | None:
-            answer = heartbeat(node.wire, "g", "m", 0, "t")
-            return True if answer.error_code == ErrorCode.NONE else None  # else the group is being loaded
 
         eventually(is_joined, what="the group is loaded")
 
