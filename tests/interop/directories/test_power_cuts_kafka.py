@@ -19,6 +19,7 @@ from barnabas.protocol.records.reader import read_records
 from barnabas.protocol.share.state_records import StateBatch
 from barnabas.protocol.uuids import uuid_text
 from tests.support.eventually import eventually
+from tests.support.groups.share_groups import NOT_READY
 from tests.support.kafka.apache_kafka import Kafka, need_kafka
 from tests.support.kafka.kafka_wire import KafkaWire
 from tests.support.share.share_wire import states
@@ -38,7 +39,6 @@ WORKLOADS = (
 """Without a move between log directories, which both programs do in ways of their own."""
 _LATEST = 2**31 - 1
 """A leader epoch that no other leader of a share partition has."""
-_LOADING = (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR)
 
 
 def topics_of(wire: KafkaWire) -> dict[str, bytes]:
@@ -106,7 +106,7 @@ def share_state(wire: KafkaWire, group: str, topic_id: bytes, number: int) -> tu
         rows = states(
             wire, "read_share_group_state", 0, group, topic_id, {"partition": number, "leader_epoch": _LATEST}
         )
-        return None if rows[0].error_code in _LOADING else rows[0]
+        return None if rows[0].error_code in NOT_READY else rows[0]
 
     row = eventually(loaded, what="a share partition's state")
     if row.error_code == ErrorCode.INVALID_REQUEST:
@@ -124,7 +124,7 @@ def share_group_epoch(wire: KafkaWire, group: str) -> int | None:
     def loaded() -> Any:
         wire.call("find_coordinator", 6, key_type=0, coordinator_keys=(group,))
         answer = wire.call("share_group_describe", 1, group_ids=(group,), include_authorized_operations=False)
-        return None if answer.groups[0].error_code in _LOADING else answer.groups[0]
+        return None if answer.groups[0].error_code in NOT_READY else answer.groups[0]
 
     row = eventually(loaded, what="a share group")
     if row.error_code == ErrorCode.GROUP_ID_NOT_FOUND:

@@ -13,6 +13,7 @@ from barnabas.protocol.records import iter_batches, read_records
 from barnabas.protocol.topic_name import OFFSETS_TOPIC
 from tests.support.daemon import start_daemon
 from tests.support.groups.share_groups import (
+    NOT_READY,
     alter,
     create,
     delete_group,
@@ -68,8 +69,7 @@ def share_records(data: Path) -> list[tuple[ShareGroupKey, bytes | None]]:
 
 
 def wait_until_loaded(kafka: KafkaWire, group: str) -> None:
-    loading = (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    while describe(kafka, group).error_code in loading:
+    while describe(kafka, group).error_code in NOT_READY:
         pass
 
 

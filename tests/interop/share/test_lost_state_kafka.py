@@ -17,7 +17,7 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.records.builder import RecordBatchBuilder
 from tests.support.daemon import start_daemon
 from tests.support.eventually import eventually
-from tests.support.groups.share_groups import create, heartbeat, joined
+from tests.support.groups.share_groups import NOT_READY, create, heartbeat, joined
 from tests.support.kafka.apache_kafka import Kafka
 from tests.support.kafka.kafka_wire import KafkaWire
 from tests.support.own_topics import NAMES, by_metadata, described
@@ -31,12 +31,6 @@ COUNTS = {
     "share.coordinator.state.topic.num.partitions": "4",
 }
 KAFKA, OURS = "kafka", "ours"
-NOT_YET = (
-    ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-    ErrorCode.NOT_COORDINATOR,
-)
-"""What a heartbeat is answered while the groups' topic is being created or loaded."""
 
 
 class Node:
@@ -124,7 +118,7 @@ def test_a_group_without_its_state_fails_until_its_offsets_are_reset_and_javas_c
 
         def is_joined(node: Node = node) -> bool | None:
             answer = heartbeat(node.wire, "g", "m", 0, "t")
-            if answer.error_code in NOT_YET:
+            if answer.error_code in NOT_READY:
                 return None
             assert answer.error_code == ErrorCode.NONE, answer
             return True

@@ -11,6 +11,13 @@ from tests.support.kafka.kafka_wire import KafkaWire, schema
 
 TIMEOUT = timedelta(seconds=30)
 
+NOT_READY = (
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.NOT_COORDINATOR,
+)
+"""What a coordinator answers while its topic is being created or loaded."""
+
 SETTLING_S = 30.0
 """How long the states of a group's partitions may take to be initialized."""
 
