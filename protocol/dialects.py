@@ -7,10 +7,11 @@ implementation of an API. Each is a module whose functions fit `Dialect`; dispat
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, Final, Protocol, cast
 
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.framing import KAFKA_MAGIC, NATIVE_MAGIC
+from barnabas.protocol.framing import NATIVE_MAGIC
 from barnabas.protocol.kafka import dialect as kafka
 
 EncodedFrame = tuple[bytes, Sequence[Any]]
@@ -78,16 +79,17 @@ class Dialect(Protocol):
         ...
 
 
-_LOADED: Final[dict[int, Dialect]] = {KAFKA_MAGIC: cast(Dialect, kafka)}
-"""By a frame's first byte."""
+KAFKA: Final = cast(Dialect, kafka)
 
 
-def dialect_of(first_byte: int) -> Dialect | None:
-    """Return the dialect of frames that begin with `first_byte`, None if there is none."""
-    dialect = _LOADED.get(first_byte)
-    if dialect is None and first_byte == NATIVE_MAGIC:
-        # Late: most brokers have no native clients, and a start would wait 5 ms for the codec and msgpack.
-        from barnabas.protocol.native import dialect as native
+def dialect_of(first_byte: int) -> Dialect:
+    """Return the dialect of frames that begin with `first_byte`: the native one for its magic, else Kafka's."""
+    return _native() if first_byte == NATIVE_MAGIC else KAFKA
 
-        dialect = _LOADED[NATIVE_MAGIC] = cast(Dialect, native)
-    return dialect
+
+@cache
+def _native() -> Dialect:
+    # Late: most brokers have no native clients, and a start would wait 5 ms for the codec and msgpack.
+    from barnabas.protocol.native import dialect as native
+
+    return cast(Dialect, native)

@@ -2,8 +2,8 @@
 
     frame := int32 size | size bytes        big-endian; `size` does not count itself
 
-A Kafka frame begins with an int16 api_key below 256, so its first byte is 0x00. A native frame begins with the magic
-0xB7.
+A native frame begins with the magic 0xB7, every other frame is one of Kafka's protocol. Those begin with an int16
+api_key, which no API has below 0, so that no first byte of theirs is 0xB7.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from barnabas.protocol.errors import DecodeError
 SIZE_PREFIX = 4
 """Size of the size field in bytes."""
 
-KAFKA_MAGIC = 0x00
 NATIVE_MAGIC = 0xB7
 
 _SIZE = struct.Struct(">i")

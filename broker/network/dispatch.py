@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.network.response_frame import CloseConnection, LateResponse, ResponseFrame, encoded, throttled
 from barnabas.broker.repeated_warnings import Event, RepeatedWarnings
-from barnabas.protocol.dialects import dialect_of
+from barnabas.protocol.dialects import KAFKA, dialect_of
 from barnabas.protocol.errors import BrokerError, ErrorCode, without_frames
 from barnabas.protocol.framing import FrameError
 from barnabas.protocol.messages.api_key import ApiKey
@@ -102,8 +102,6 @@ class Dispatcher:
         FrameError: close the connection.
         """
         dialect = dialect_of(frame[0])
-        if dialect is None:
-            raise FrameError(f"a frame that begins with 0x{frame[0]:02x} belongs to no supported protocol")
         started = perf_counter()
         header = dialect.read_request(frame)
         session.client_id = header.client_id
@@ -158,7 +156,7 @@ class Dispatcher:
     def _warn_of_unknown(self, dialect: Dialect, session: Session, header: Header) -> None:
         """Say once for each host, API and version what is refused and what to do; a client may only see EOF."""
         advice = "see docs/protocol.md"
-        if dialect is dialect_of(0):
+        if dialect is KAFKA:
             from barnabas.broker.network.refusal_advice import refusal_advice  # here: most clients are never refused
 
             advice = refusal_advice(header.api, header.version)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from barnabas.protocol.kafka.apis import KAFKA_APIS
+from barnabas.protocol.messages.api_key import OWN_KEYS
 
 _BETWEEN_BROKERS: Final = "it is sent between the nodes of a Kafka cluster; Barnabas joins no cluster: see standby.md"
 
@@ -32,4 +33,7 @@ def refusal_advice(api: int, version: int) -> str:
                 "update the client" if version < served.lowest else "the client has to ask ApiVersions for them first"
             )
             return f"{served.key.label} is served in versions {served.lowest} to {served.highest}: {what}"
-    return _UNSERVED.get(api, "it is no API of Kafka 4.3")
+    if api in OWN_KEYS:
+        return "it is an API of Barnabas' own that this version does not have: update the broker"
+    advice = _UNSERVED.get(api, "it is no API of Kafka 4.3")
+    return advice if 0 <= api < 256 else f"{advice}: does the client speak Kafka's protocol?"

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Final
+
+OWN_KEYS: Final = range(10_000, 11_000)
+"""Keys of Barnabas' own APIs in Kafka's protocol, far above those that Kafka gives to its APIs one by one."""
 
 
 class ApiKey(IntEnum):

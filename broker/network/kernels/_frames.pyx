@@ -80,9 +80,9 @@ cdef int observe(object probe, double seconds) except -1:
 
 cdef inline int _api(const uint8_t* frame) noexcept nogil:
     """Return the API of a frame whose first `API_SIZE` bytes are readable, NO_API if only the dispatcher can tell."""
-    if frame[0] == 0:
-        return frame[1]
-    if frame[0] == NATIVE_MAGIC and frame[4] == HEADER_ARRAY and frame[5] < 0x80:
+    if frame[0] != NATIVE_MAGIC:
+        return frame[0] << 8 | frame[1]  # a key below 0, which no kernel serves, is above every other here
+    if frame[4] == HEADER_ARRAY and frame[5] < 0x80:
         return frame[5]
     return NO_API
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from barnabas.broker.network.response_frame import ResponseFrame
 from barnabas.protocol.dialects import dialect_of
 from barnabas.protocol.errors import BrokerError, ErrorCode
-from barnabas.protocol.framing import KAFKA_MAGIC, NATIVE_MAGIC, FrameError
+from barnabas.protocol.framing import NATIVE_MAGIC, FrameError
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.security.sasl import SaslAuthenticateResponse, SaslHandshakeResponse
 from barnabas.protocol.sasl.exchange import Challenge, Failure, Step, Success, Work
@@ -168,12 +168,10 @@ class Conversation:
     def _begin(self, session: Session, frame: memoryview) -> Outcome:
         """Serve ApiVersions or SaslHandshake. Other requests are refused undecoded."""
         dialect = dialect_of(frame[0])
-        if dialect is None:
-            return self._refuse(NOT_SASL)
         header = dialect.read_request(frame)
         session.client_id = header.client_id
         if header.api == ApiKey.SASL_HANDSHAKE and dialect.is_supported(header):
-            return self._handshake(dialect, header, is_bare=frame[0] == KAFKA_MAGIC and header.version == 0)
+            return self._handshake(dialect, header, is_bare=frame[0] != NATIVE_MAGIC and header.version == 0)
         if header.api != ApiKey.API_VERSIONS or self._state is not _State.START:
             return self._refuse(NOT_SASL if self._frames == 1 else "another request than SaslHandshake")
         if dialect.is_supported(header):
@@ -208,8 +206,6 @@ class Conversation:
     def _authenticate(self, frame: memoryview) -> Outcome:
         """Serve SaslAuthenticate; answer other requests ILLEGAL_SASL_STATE."""
         dialect = dialect_of(frame[0])
-        if dialect is None:
-            return self._refuse("a malformed frame")
         header = dialect.read_request(frame)
         if not dialect.is_supported(header):
             return self._refuse("a request of an unsupported version")

@@ -13,7 +13,14 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.kafka.apis import KAFKA_APIS
 from barnabas.protocol.messages.api_key import ApiKey
 from tests.support.daemon import Daemon, start_daemon
-from tests.support.kafka.kafka_wire import KafkaWire, answer_of, framed, message_type, metadata_request
+from tests.support.kafka.kafka_wire import (
+    KafkaWire,
+    answer_of,
+    framed,
+    message_type,
+    metadata_request,
+    request_frame,
+)
 from tests.support.wire import new_host
 
 TABLE = [
@@ -21,6 +28,9 @@ TABLE = [
     for api in KAFKA_APIS
     if api.key not in (ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY)  # with client.metrics.enable only
 ]
+
+STRANGE = [(256, 11), (257, 16), (300, 0), (10_000, 99), (32_767, 0), (-1, 0), (-100, 0), (-32_768, 0)]
+"""Keys above one byte, two of them with the last byte of Produce and Fetch, and keys that no API can have."""
 
 
 @pytest.fixture
@@ -74,12 +84,14 @@ def test_a_client_software_name_that_is_none_is_an_invalid_request(kafka: KafkaW
     assert answer.api_keys == ()
 
 
-@pytest.mark.parametrize(("api", "version"), [(99, 0), (255, 7), (0, 2), (0, 14), (1, 3), (1, 19), (3, 14)])
+@pytest.mark.parametrize(("api", "version"), [(99, 0), (255, 7), (0, 2), (0, 14), (1, 3), (1, 19), (3, 14), *STRANGE])
 def test_an_unknown_api_or_version_closes_the_connection_with_one_line(
     daemon: Daemon, kafka: KafkaWire, api: int, version: int
 ) -> None:
     before = closings(daemon)
-    kafka.socket.sendall(framed(struct.pack(">hhih", api, version, 1, -1) + b"\x00" * 20))
+    known = request_frame(message_type("api_versions", 0, "request")(), 5)
+    kafka.socket.sendall(known + framed(struct.pack(">hhih", api, version, 1, -1) + b"\x00" * 20))
+    assert answer_of("api_versions", 0, kafka.receive_frame())[0] == 5
     assert kafka.is_closed_by_broker()
     (line,) = closings(daemon)[len(before) :]
     assert f"api {api} version {version} is not served here" in line

@@ -45,6 +45,9 @@ def test_every_row_has_a_handler(daemon: Daemon, api: KafkaApi) -> None:
         (1, 3, "fetch is served in versions 4 to 18: update the client"),
         (1, 99, "fetch is served in versions 4 to 18: the client has to ask ApiVersions for them first"),
         (99, 0, "it is no API of Kafka 4.3"),
+        (300, 0, "it is no API of Kafka 4.3: does the client speak Kafka's protocol?"),
+        (-1, 0, "it is no API of Kafka 4.3: does the client speak Kafka's protocol?"),
+        (10_999, 0, "it is an API of Barnabas' own that this version does not have: update the broker"),
     ],
 )
 def test_a_request_that_is_not_served_closes_the_connection_with_one_line_that_says_what_to_do(

@@ -44,7 +44,7 @@ def recrc(batch: bytearray) -> bytearray:
         ("empty", struct.pack(">i", 0), "frame size 0 is not positive"),
         ("HTTP", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "the bytes look like an HTTP request"),
         ("TLS", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "the bytes look like TLS; does the client use SSL"),
-        ("another magic", struct.pack(">iI", 4, 0x42000000), "begins with 0x42"),
+        ("another magic", struct.pack(">iI", 4, 0x42000000), "a request of 4 bytes is too short for a header"),
         ("undecodable", struct.pack(">iI", 5, 0xB7000001) + b"\xc1", "header is not msgpack"),
         ("header beyond the frame", struct.pack(">iI", 5, 0xB7000099) + b"\x90", "longer than its frame"),
     ],

@@ -206,6 +206,45 @@ def test_no_request_is_served_before_authentication(server: GatedListener) -> No
     assert not server.served
 
 
+@pytest.mark.parametrize("api", [256, 300, 10_000, 32_767, -1, -32_768])
+def test_a_key_above_one_byte_or_below_0_closes_the_connection_as_any_unknown_key(
+    server: GatedListener, peer: GatedPeer, caplog: pytest.LogCaptureFixture, api: int
+) -> None:
+    unknown = struct.pack(">i", 10) + struct.pack(">hhih", api, 0, 1, -1)
+    peer.send(unknown)
+    assert "the first request is not one of an authentication" in caplog.messages[-1]
+
+    greeted, exchanging, logged_in = server.connect(), server.connect(), server.connect()
+    versions(greeted)
+    greeted.send(unknown)
+    assert "another request than SaslHandshake" in caplog.messages[-1]
+
+    exchanging.handshake("PLAIN")
+    exchanging.send(unknown)
+    assert "a request of an unsupported version" in caplog.messages[-1]
+
+    logged_in.log_in()
+    logged_in.send(unknown)
+    assert f"api {api} version 0 is not served here" in caplog.messages[-1]
+
+    for each in (peer, greeted, exchanging, logged_in):
+        assert each.is_closed()
+        assert not each.received()
+
+
+@pytest.mark.parametrize("first", [b"\x00", b"\x01", b"\x27", b"\x7f", b"\xb7", b"\xff"])
+def test_a_bare_frame_is_a_message_of_the_mechanism_whatever_its_first_bytes_are(
+    peer: GatedPeer, caplog: pytest.LogCaptureFixture, first: bytes
+) -> None:
+    peer.handshake("PLAIN", version=0)
+    message = first + b"\x11\x00\x01\0alice\0wrong"
+    peer.send(struct.pack(">i", len(message)) + message)
+    assert ends_after_the_delay(peer) is None
+    assert "SASL PLAIN" in caplog.messages[-1] or "mechanism=PLAIN" in caplog.messages[-1]
+    assert "malformed frame" not in caplog.text
+    assert "not one of an authentication" not in caplog.text
+
+
 def test_another_request_during_the_exchange_is_answered_and_closes(server: GatedListener, peer: GatedPeer) -> None:
     peer.handshake("PLAIN")
     assert versions(peer) is None
