@@ -73,9 +73,16 @@ class GroupRequests:
 
     async def heartbeat(self, member_id: str, generation: int) -> HeartbeatResponse:
         """Keep the session alive and learn whether the generation is still current."""
-        request = HeartbeatRequest(self._group, generation, member_id, self._config.group_instance_id)
+        request = HeartbeatRequest(
+            group_id=self._group,
+            generation=generation,
+            member_id=member_id,
+            group_instance_id=self._config.group_instance_id,
+        )
         timeout_ms = min(self._config.request_timeout_ms, self._config.session_timeout_ms)
-        response: HeartbeatResponse = await self._ask(ApiKey.HEARTBEAT, request, timeout_ms, HeartbeatResponse)
+        response: HeartbeatResponse = await self._ask(
+            ApiKey.HEARTBEAT, request, timeout_ms, lambda code: HeartbeatResponse(error=code)
+        )
         return response
 
     async def leave(self, member_id: str, reason: str) -> None:

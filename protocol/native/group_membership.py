@@ -128,7 +128,7 @@ def decode_join_response(body: dict[str, Any]) -> JoinGroupResponse:
 def encode_sync(request: SyncGroupRequest) -> dict[str, Any]:
     """The body of a sync."""
     return {
-        **encode_heartbeat(HeartbeatRequest(*_identity(request))),
+        **_encode_identity(request),
         "protocol_type": request.protocol_type,
         "protocol": request.protocol,
         "assignments": [[member_id, assignment] for member_id, assignment in request.assignments.items()],
@@ -137,13 +137,13 @@ def encode_sync(request: SyncGroupRequest) -> dict[str, Any]:
 
 def decode_sync(body: dict[str, Any]) -> SyncGroupRequest:
     """Raises DecodeError, naming the field."""
-    identity = decode_heartbeat(body)
+    identity = _identity(decode_heartbeat(body))
     assignments = {}
     for entry in array(field(body, "assignments", []), "assignments"):
         member_id, assignment = row(entry, "assignments[]", 2)
         assignments[text(member_id, "member_id")] = binary(assignment, "assignment")
     return SyncGroupRequest(
-        *_identity(identity),
+        *identity,
         optional_text(field(body, "protocol_type", None), "protocol_type"),
         optional_text(field(body, "protocol", None), "protocol"),
         assignments,
@@ -172,21 +172,16 @@ def decode_sync_response(body: dict[str, Any]) -> SyncGroupResponse:
 
 def encode_heartbeat(request: HeartbeatRequest) -> dict[str, Any]:
     """The body of a heartbeat."""
-    return {
-        "group": request.group_id,
-        "generation": request.generation,
-        "member_id": request.member_id,
-        "instance_id": request.group_instance_id,
-    }
+    return _encode_identity(request)
 
 
 def decode_heartbeat(body: dict[str, Any]) -> HeartbeatRequest:
     """Raises DecodeError, naming the field."""
     return HeartbeatRequest(
-        _group(body),
-        integer(field(body, "generation"), "generation", INT32),
-        text(field(body, "member_id"), "member_id"),
-        _instance(body),
+        group_id=_group(body),
+        generation=integer(field(body, "generation"), "generation", INT32),
+        member_id=text(field(body, "member_id"), "member_id"),
+        group_instance_id=_instance(body),
     )
 
 
@@ -197,7 +192,7 @@ def encode_heartbeat_response(response: HeartbeatResponse) -> dict[str, Any]:
 
 def decode_heartbeat_response(body: dict[str, Any]) -> HeartbeatResponse:
     """Raises DecodeError, naming the field."""
-    return HeartbeatResponse(error_code(field(body, "error"), "error"))
+    return HeartbeatResponse(error=error_code(field(body, "error"), "error"))
 
 
 def encode_leave(request: LeaveGroupRequest) -> dict[str, Any]:
@@ -311,6 +306,10 @@ def _group(body: dict[str, Any]) -> str:
 
 def _instance(body: dict[str, Any]) -> str | None:
     return optional_text(field(body, "instance_id", None), "instance_id")
+
+
+def _encode_identity(request: SyncGroupRequest | HeartbeatRequest) -> dict[str, Any]:
+    return dict(zip(("group", "generation", "member_id", "instance_id"), _identity(request), strict=True))
 
 
 def _identity(request: SyncGroupRequest | HeartbeatRequest) -> tuple[str, int, str, str | None]:

@@ -382,8 +382,8 @@ EXCHANGES: list[tuple[ApiKey, Any, Any]] = [
     ),
     (
         ApiKey.HEARTBEAT,
-        HeartbeatRequest("g", 3, "m", "i"),
-        HeartbeatResponse(ErrorCode.REBALANCE_IN_PROGRESS),
+        HeartbeatRequest(group_id="g", generation=3, member_id="m", group_instance_id="i"),
+        HeartbeatResponse(error=ErrorCode.REBALANCE_IN_PROGRESS),
     ),
     (
         ApiKey.LEAVE_GROUP,

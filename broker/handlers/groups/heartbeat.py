@@ -38,4 +38,4 @@ class HeartbeatHandler:
         )
         if code != ErrorCode.NONE:
             self._probe.count_error(code.name.lower())
-        return HeartbeatResponse(code)
+        return HeartbeatResponse(error=code)

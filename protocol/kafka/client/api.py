@@ -19,9 +19,7 @@ from barnabas.protocol.kafka.hot_fields import NO_TAGS
 from barnabas.protocol.kafka.schema import Message
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.primitives import Reader
-
-MAX_ANSWER_ITEMS: Final = 2_000_000
-"""Array items of one answer: Metadata has about eight for each partition of a cluster."""
+from barnabas.protocol.wire.structures import MAX_ANSWER_ITEMS, Struct
 
 _HEADER = struct.Struct(">ihhih")
 _SIZE_PREFIX: Final = 4
@@ -36,8 +34,8 @@ class ClientApi(NamedTuple):
     key: ApiKey
     lowest: int
     highest: int
-    request: Message
-    answer: Message
+    request: Message | type[Struct]
+    answer: Message | type[Struct]
 
     def version_at(self, served: VersionRanges, highest: int | None = None) -> int | None:
         """Return the highest version that both sides have, None without one. `highest` lowers this side's limit."""
@@ -49,7 +47,8 @@ class ClientApi(NamedTuple):
         """Return a request as a whole frame."""
         tags = NO_TAGS if version >= self.request.flexible_from else b""
         client = client_id.encode()
-        body = tags + self.request.write(version, request)
+        table = self.request
+        body = tags + (table.write(version, request) if isinstance(table, Message) else request.encode(version))
         size = _HEADER.size - _SIZE_PREFIX + len(client) + len(body)
         return _HEADER.pack(size, self.key, version, correlation_id, len(client)) + client + body
 
@@ -59,7 +58,10 @@ class ClientApi(NamedTuple):
             header = Reader(answer)
             header.tagged_fields()
             answer = answer[header.position :]
+        table = self.answer
         try:
-            return self.answer.read(version, answer, MAX_ANSWER_ITEMS)
+            if isinstance(table, Message):
+                return table.read(version, answer, MAX_ANSWER_ITEMS)
+            return table.decode(version, answer, MAX_ANSWER_ITEMS)
         except DecodeError as error:
             raise DecodeError(f"{self.key.label}: {error}") from None

@@ -103,8 +103,9 @@ def test_a_sync_both_ways(api: ApiKey, version: int) -> None:
 @pytest.mark.parametrize(("api", "version"), versions_of(HEARTBEAT))
 def test_a_heartbeat_both_ways(api: ApiKey, version: int) -> None:
     request = decoded(api, version, group_id="g", generation_id=3, member_id="m", group_instance_id="i")
-    assert request == HeartbeatRequest("g", 3, "m", "i" if version >= 3 else None)
-    assert encoded(api, version, HeartbeatResponse(ErrorCode.REBALANCE_IN_PROGRESS))["error_code"] == 27
+    instance = "i" if version >= 3 else None
+    assert request == HeartbeatRequest(group_id="g", generation=3, member_id="m", group_instance_id=instance)
+    assert encoded(api, version, HeartbeatResponse(error=ErrorCode.REBALANCE_IN_PROGRESS))["error_code"] == 27
     assert refused(api, version, request, ErrorCode.UNKNOWN_MEMBER_ID, "no")["error_code"] == 25
 
 

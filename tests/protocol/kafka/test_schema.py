@@ -26,6 +26,7 @@ from barnabas.protocol.kafka.schema import (
 )
 from barnabas.protocol.kafka.topics import create_topics, metadata
 from barnabas.protocol.messages.api_key import ApiKey
+from tests.support.kafka.declared import DECLARED
 from tests.support.kafka.definitions import NEWEST
 from tests.support.kafka.drawing import drawn
 from tests.support.kafka.kafka_wire import message_type, written
@@ -35,7 +36,7 @@ BY_HAND = {ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FET
 VERSIONS = [
     pytest.param(api, version, id=f"{api.key.label}-v{version}")
     for api in KAFKA_APIS
-    if api.key not in BY_HAND
+    if api.key not in BY_HAND and api.key not in DECLARED
     for version in range(api.lowest, api.highest + 1)
 ]
 UNWRITTEN_TAGS = {"zk_migration_ready"}

@@ -314,12 +314,13 @@ def _field(field: Mapping[str, Any], version: int, is_flexible: bool, common: Ma
         version in versions(field.get("nullableVersions", "none")),
         is_flexible,
         field["tag"] if version in versions(field.get("taggedVersions", "none")) else None,
-        _default(field.get("default"), kind, is_array, structure),
+        default_of(field.get("default"), kind, is_array, structure),
         structure,
     )
 
 
-def _default(text: Any, kind: str, is_array: bool, structure: Structure | None) -> Any:
+def default_of(text: Any, kind: str, is_array: bool, structure: Structure | None) -> Any:
+    """Return the default of a field; `text`: what the definition says of it, None for nothing."""
     if text == "null":  # the string: JSON's null is no default, as for Kafka's generator
         return None
     if is_array:
