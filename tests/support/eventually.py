@@ -12,11 +12,11 @@ _POLL_INTERVAL_S = 0.1
 
 
 def eventually(read: Callable[[], T | None], *, what: str, timeout_s: float = 60.0) -> T:
-    """Return the first result of `read` that is neither None nor False; AssertionError after `timeout_s`."""
+    """Return the first true result of `read`; AssertionError after `timeout_s`. An empty collection is waited out."""
     deadline = time.monotonic() + timeout_s
     while True:
         result = read()
-        if result is not None and result is not False:
+        if result:
             return result
         if time.monotonic() > deadline:
             raise AssertionError(f"not within {timeout_s:.0f} s: {what}")

@@ -391,6 +391,38 @@ ShareGroupOffsets.delete_states = broken
         assert "broken on purpose" in daemon.log
 
 
+def test_of_all_topics_those_are_described_whose_states_are_initialized(tmp_path: Path) -> None:
+    """The heartbeat is answered before; Kafka's initializedShareGroupPartitions leaves out the others, too."""
+    may_end = tmp_path / "end"
+    fault = f"""
+import asyncio, pathlib
+from barnabas.broker.share.coordinator import ShareCoordinator
+
+initialize = ShareCoordinator.initialize
+
+async def late(self, group_id, partitions):
+    results = await initialize(self, group_id, partitions)
+    while not pathlib.Path({str(may_end)!r}).exists():
+        await asyncio.sleep(0.01)
+    return results
+
+ShareCoordinator.initialize = late
+"""
+    answers: list[list[str]] = []
+    with start_daemon(tmp_path, environ=with_fault(tmp_path, fault)) as daemon:
+        with KafkaWire(daemon.host, daemon.port) as kafka:
+            create(kafka, "t")
+            assert heartbeat(kafka, "g", "m", 0, "t").error_code == ErrorCode.NONE
+
+            def described() -> list[str]:
+                answers.append([each.topic_name for each in offsets(kafka, "g").topics])
+                may_end.touch()
+                return answers[-1]
+
+            assert eventually(described, what="the state of the topic") == ["t"]
+            assert answers[0] == []
+
+
 @pytest.mark.parametrize("begins_again", [False, True], ids=["before the next one", "after the next one began"])
 def test_states_that_were_deleted_before_their_initialization_is_recorded_are_initialized_again(
     tmp_path: Path, *, begins_again: bool

@@ -6,6 +6,7 @@ from typing import Any
 
 from tests.support.answers.play import Play
 from tests.support.answers.scripts.made import NOWHERE, SUBSCRIPTION, commit, filled, joined, producer, topic
+from tests.support.eventually import eventually
 
 _TOO_LONG = "m" * 4097
 
@@ -304,11 +305,16 @@ def share_group_describe(play: Play) -> None:
 
 
 def describe_share_group_offsets(play: Play) -> None:
-    # Not of all topics: the group names its topic once the share coordinator has initialized it, at no fixed moment.
     play.quiet("share_group_heartbeat", _share("share-offsets"))
+    every = {"groups": [{"group_id": "share-offsets", "topics": None}]}
+    # Without names the answer has the topics whose states are initialized, and the heartbeat does not wait for that.
+    eventually(
+        lambda: play.quiet("describe_share_group_offsets", every).groups[0].topics, what="the state of the topic"
+    )
     one = [{"topic_name": "orders", "partitions": [0]}, {"topic_name": "nowhere", "partitions": [0]}]
     for case, group, topics in (
         ("success", "share-offsets", one),
+        ("success, all topics", "share-offsets", None),
         ("no such group", "share-nobody", one),
         ("an empty group", "", one),
     ):
