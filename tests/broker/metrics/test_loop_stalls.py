@@ -6,10 +6,11 @@ import asyncio
 import gc
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
 
+from barnabas.broker.metrics import loop_stalls
 from barnabas.broker.metrics.loop_stalls import LOG_SECONDS, Collections, LoopStallTimer, divide
 from barnabas.broker.probes import LoopStallProbe
 
@@ -33,7 +34,16 @@ Stall = Callable[[Callable[[], object]], "asyncio.Future[None]"]
 
 
 @pytest.fixture
-async def stalls() -> AsyncIterator[tuple[LoopStallProbe, Stall]]:
+def idle_machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Take the other causes away: no waits for a processor, however busy the machine is, and no garbage collection."""
+    monkeypatch.setattr(LoopStallTimer, "_read_run_delay", lambda _: 0.0)
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.fixture
+async def stalls(idle_machine: None) -> AsyncIterator[tuple[LoopStallProbe, Stall]]:
     """Return a probe, and a function that holds up the loop until the timer has noticed."""
     probe = LoopStallProbe()
     loop = asyncio.get_running_loop()
@@ -81,15 +91,25 @@ def test_garbage_collection_is_counted_by_thread() -> None:
     assert collections.take() == (0, 0)
 
 
-async def test_a_long_stall_is_logged_with_the_loops_stack(
-    stalls: tuple[LoopStallProbe, Stall], caplog: pytest.LogCaptureFixture
+async def test_a_long_stall_is_logged_with_its_cause_and_the_loops_stack(
+    stalls: tuple[LoopStallProbe, Stall], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, stall = stalls
+    looks = threading.Semaphore(0)
+    system_call = loop_stalls._system_call
+
+    def look(native_id: int) -> str:
+        looks.release()
+        return system_call(native_id)
 
     def hold_up_the_loop() -> None:
-        time.sleep(LOG_SECONDS * 2)
+        for _ in range(2):  # the watching thread has its turn late on a busy machine; its second look is behind a sample
+            assert looks.acquire(timeout=30)
+        time.sleep(LOG_SECONDS)
 
-    await asyncio.wait_for(stall(hold_up_the_loop), 30)
-    (line,) = [each.message for each in caplog.records if "the event loop stalled" in each.message]
-    assert "hold_up_the_loop" in line
+    monkeypatch.setattr(loop_stalls, "_system_call", look)
+    await asyncio.wait_for(stall(hold_up_the_loop), 60)
+    (line,) = [each.message for each in caplog.records if "hold_up_the_loop" in each.message]
+    assert "the event loop stalled" in line
+    assert "cause=blocked" in line
     assert "system_call=?" not in line
