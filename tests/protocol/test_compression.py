@@ -161,6 +161,13 @@ def test_a_xerial_stream_of_very_many_pieces_counts_as_too_large(piece: str) -> 
     assert decompress(Codec.SNAPPY, stream, 3 * MIB) == b""
 
 
+def test_a_gzip_stream_of_very_many_members_counts_as_too_large() -> None:
+    members = compress(Codec.GZIP, b"") * 3000
+    with pytest.raises(DecompressionLimitError, match="gzip records are in more than 2148 members"):
+        decompress(Codec.GZIP, members, 2 * MIB)
+    assert decompress(Codec.GZIP, members, 3 * MIB) == b""
+
+
 def test_a_snappy_block_with_an_impossible_size_allocates_nothing() -> None:
     claims_a_mib = bytes.fromhex("808040") + b"\x00x"
     with pytest.raises(DecompressionError, match="a snappy block of 5 bytes claims to hold 1048576"):

@@ -103,7 +103,7 @@ async def test_a_long_stall_is_logged_with_its_cause_and_the_loops_stack(
         return system_call(native_id)
 
     def hold_up_the_loop() -> None:
-        for _ in range(2):  # the watching thread has its turn late on a busy machine; its second look is behind a sample
+        for _ in range(2):  # the watching thread has its turn late on a busy machine; its second look follows a sample
             assert looks.acquire(timeout=30)
         time.sleep(LOG_SECONDS)
 
