@@ -1,4 +1,4 @@
-"""The keys of the APIs: Kafka's numbers, in both dialects, and from 1000 on those of Barnabas."""
+"""The keys of the APIs: Kafka's, and those of Barnabas' own APIs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from enum import IntEnum
 from typing import Final
 
 OWN_KEYS: Final = range(10_000, 11_000)
-"""Keys of Barnabas' own APIs in Kafka's protocol, far above those that Kafka gives to its APIs one by one."""
+"""Keys of Barnabas' own APIs, far above those that Kafka gives to its APIs one by one."""
+
+OWN_SOFTWARE: Final = "barnabas"
+"""The client software to which ApiVersions lists the own APIs; others could do nothing with them."""
 
 
 class ApiKey(IntEnum):
@@ -86,11 +89,11 @@ class ApiKey(IntEnum):
     DESCRIBE_SHARE_GROUP_OFFSETS = 90
     ALTER_SHARE_GROUP_OFFSETS = 91
     DELETE_SHARE_GROUP_OFFSETS = 92
-    MIRRORS = 1000  # not Kafka's: native dialect only
-    STANDBY = 1001  # as MIRRORS
-    EXPLAIN_GROUP = 1003  # as MIRRORS
-    EXPLAIN_START = 1004  # as MIRRORS
-    EXPLAIN_TOPIC = 1005  # as MIRRORS
+    MIRRORS = 10_000  # not Kafka's
+    STANDBY = 10_001  # as MIRRORS
+    EXPLAIN_GROUP = 10_002  # as MIRRORS
+    EXPLAIN_START = 10_003  # as MIRRORS
+    EXPLAIN_TOPIC = 10_004  # as MIRRORS
 
     @property
     def label(self) -> str:

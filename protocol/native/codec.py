@@ -15,7 +15,7 @@ from barnabas.protocol.errors import BrokerError, DecodeError, ErrorCode
 from barnabas.protocol.framing import SIZE_PREFIX, FrameError
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.data.produce import ProduceRequest
-from barnabas.protocol.native.apis import NATIVE_APIS, VERSION, native_api
+from barnabas.protocol.native.apis import KEYS, NATIVE_APIS, NUMBERS, VERSION, native_api
 from barnabas.protocol.native.fields import INT16, INT32, body_of, error_code, integer
 from barnabas.protocol.native.frame import (
     MAX_REQUEST_HEADER_BYTES,
@@ -78,6 +78,7 @@ def read_request(frame: memoryview) -> RequestHeader:
         raise FrameError("client_id is neither a string nor nil")
     if client_id is not None and len(client_id) > MAX_CLIENT_ID_CHARS:
         raise FrameError(f"client_id has {len(client_id)} characters, more than {MAX_CLIENT_ID_CHARS}")
+    header[0] = KEYS.get(api, api)
     header.append(records)
     # Not RequestHeader(...): the constructor of a NamedTuple is a Python function, and this is once per request.
     result: RequestHeader = _new_tuple(RequestHeader, header)
@@ -102,7 +103,8 @@ def encode_response(header: RequestHeader, response: Any, records_bytes: int) ->
     """
     api, version, correlation_id = header[:3]
     try:
-        return pack_header([api, version, correlation_id, 0, native_api(api).encode_response(response)], records_bytes)
+        body = native_api(api).encode_response(response)
+        return pack_header([NUMBERS.get(api, api), version, correlation_id, 0, body], records_bytes)
     except HeaderTooLargeError as error:
         raise BrokerError(
             ErrorCode.INVALID_REQUEST, f"the answer does not fit a frame, ask for less at a time: {error}"
@@ -111,7 +113,8 @@ def encode_response(header: RequestHeader, response: Any, records_bytes: int) ->
 
 def encode_error(header: RequestHeader, code: ErrorCode, message: str) -> bytes:
     """Return the complete frame that refuses `header` as a whole."""
-    return pack_header([header.api, header.version, header.correlation_id, int(code), {"message": message}], 0)
+    number = NUMBERS.get(header.api, header.api)
+    return pack_header([number, header.version, header.correlation_id, int(code), {"message": message}], 0)
 
 
 def with_throttle(header: RequestHeader, frame: bytes, throttle_ms: int) -> bytes:
@@ -128,7 +131,9 @@ def encode_request(api: ApiKey, correlation_id: int, client_id: str | None, requ
     if isinstance(request, ProduceRequest):
         records = [partition.records for topic in request.topics for partition in topic.partitions]
     body = native_api(api).encode_request(request)
-    header = pack_header([int(api), VERSION, correlation_id, client_id, body], sum(len(part) for part in records))
+    header = pack_header(
+        [NUMBERS.get(api, int(api)), VERSION, correlation_id, client_id, body], sum(len(part) for part in records)
+    )
     return [header, *records]
 
 
@@ -136,7 +141,7 @@ def read_response(frame: memoryview) -> ResponseHeader:
     """Read the header of an answer's frame (without its size field). Raises FrameError: close the connection."""
     header, records = split_frame(frame)
     try:
-        api = integer(header[0], "api", INT16)
+        number = integer(header[0], "api", INT16)
         version = integer(header[1], "version", INT16)
         correlation_id = integer(header[2], "correlation_id", INT32)
         error = error_code(header[3], "error_code")
@@ -146,7 +151,14 @@ def read_response(frame: memoryview) -> ResponseHeader:
         raise FrameError(f"answer's header: {problem}") from problem
     message = body.get("message")
     return ResponseHeader(
-        api, version, correlation_id, error, message if isinstance(message, str) else None, body, records, throttle_ms
+        KEYS.get(number, number),
+        version,
+        correlation_id,
+        error,
+        message if isinstance(message, str) else None,
+        body,
+        records,
+        throttle_ms,
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from barnabas.protocol.messages.cluster.api_versions import ApiVersionRange, ApiVersionsRequest, ApiVersionsResponse
+from barnabas.protocol.native.apis import KEYS, NUMBERS
 from barnabas.protocol.native.fields import INT16, INT32, array, field, integer, row, text
 
 
@@ -31,7 +32,7 @@ def encode_response(response: ApiVersionsResponse) -> dict[str, Any]:
         "server_version": response.server_version,
         "cluster_id": response.cluster_id,
         "node_id": response.node_id,
-        "apis": [[entry.api, entry.min_version, entry.max_version] for entry in response.apis],
+        "apis": [[NUMBERS.get(entry.api, entry.api), entry.min_version, entry.max_version] for entry in response.apis],
         "max_frame_bytes": response.max_frame_bytes,
     }
 
@@ -49,5 +50,6 @@ def decode_response(body: dict[str, Any]) -> ApiVersionsResponse:
 
 
 def _range(entry: Any) -> ApiVersionRange:
-    api, low, high = row(entry, "apis[]", 3)
-    return ApiVersionRange(integer(api, "api", INT16), integer(low, "min", INT16), integer(high, "max", INT16))
+    value, low, high = row(entry, "apis[]", 3)
+    number = integer(value, "api", INT16)
+    return ApiVersionRange(KEYS.get(number, number), integer(low, "min", INT16), integer(high, "max", INT16))

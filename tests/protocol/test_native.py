@@ -221,6 +221,7 @@ from barnabas.protocol.messages.transactions.write_txn_markers import (
 from barnabas.protocol.native import codec
 from barnabas.protocol.native.apis import NATIVE_APIS
 from barnabas.protocol.native.fetch import FetchedRecords
+from barnabas.protocol.native.frame import split_frame
 from barnabas.protocol.uuids import random_uuid
 
 FENCED = TxnPartitionResult(7, ErrorCode.INVALID_PRODUCER_EPOCH)
@@ -643,6 +644,36 @@ def test_requests_and_answers_survive_a_round_trip(api: ApiKey, request_: Any, r
     answer = codec.read_response(memoryview(response_frame(api, request_, response)))
     assert (answer.api, answer.correlation_id, answer.error, answer.message) == (api, 42, ErrorCode.NONE, None)
     assert codec.decode_response(answer) == response
+
+
+@pytest.mark.parametrize(
+    ("api", "number"),
+    [
+        (ApiKey.MIRRORS, 1000),
+        (ApiKey.STANDBY, 1001),
+        (ApiKey.EXPLAIN_GROUP, 1003),
+        (ApiKey.EXPLAIN_START, 1004),
+        (ApiKey.EXPLAIN_TOPIC, 1005),
+        (ApiKey.FETCH, 1),
+    ],
+)
+def test_barnabas_own_apis_keep_their_numbers_for_brokers_and_clients_of_mixed_versions(
+    api: ApiKey, number: int
+) -> None:
+    request_, response = next((request, response) for key, request, response in EXCHANGES if key == api)
+    request_header = codec.read_request(memoryview(request_frame(api, request_)))
+    hello = ApiVersionsResponse("b", "1", "c", 1, [ApiVersionRange(api, 0, 0)], 1)
+    greeted = response_frame(ApiKey.API_VERSIONS, ApiVersionsRequest("t", "1"), hello)
+    for frame in (
+        request_frame(api, request_),
+        response_frame(api, request_, response),
+        codec.encode_error(request_header, ErrorCode.INVALID_REQUEST, "no")[4:],
+    ):
+        header, _ = split_frame(memoryview(frame))
+        assert header[0] == number
+    header, _ = split_frame(memoryview(greeted))
+    assert header[4]["apis"] == [[number, 0, 0]]
+    assert codec.decode_response(codec.read_response(memoryview(greeted))).apis[0].api == api
 
 
 @pytest.mark.parametrize(("api", "request_", "response"), EXCHANGES, ids=[api.label for api, _, _ in EXCHANGES])

@@ -2,7 +2,8 @@
 
 Kafka's dialect adds the cluster's features: metadata.version, share.version and transaction.version from the metadata
 log, and group.version, which is 1 while consumer groups are served. group.version is not written to the log, because
-Kafka 3.7 would not start on it. The APIs of client metrics are listed with client.metrics.enable=true.
+Kafka 3.7 would not start on it. The APIs of client metrics are listed with client.metrics.enable=true; Barnabas' own,
+whose keys begin at 10,000, to clients that name their software barnabas. Being listed gives no right to use an API.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas import __version__
 from barnabas.broker.metadata.served_features import served_features
-from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.api_key import OWN_KEYS, OWN_SOFTWARE, ApiKey
 from barnabas.protocol.messages.cluster.api_versions import (
     ApiVersionRange,
     ApiVersionsRequest,
@@ -30,7 +31,7 @@ _CLIENT_METRICS: Final = frozenset((ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.P
 
 
 class ApiVersionsHandler:
-    """Serves ApiVersions. The response is built, and encoded, once for each metadata image, which has the features."""
+    """Serves ApiVersions. Answers are built, and encoded, once for each metadata image, which has the features."""
 
     def __init__(
         self, store: MetadataView, has_consumer_groups: bool, max_frame_bytes: int, has_client_metrics: bool
@@ -38,15 +39,18 @@ class ApiVersionsHandler:
         self._store = store
         self._has_consumer_groups = has_consumer_groups
         self._image: MetadataImage | None = None
-        self._response = ApiVersionsResponse(
+        unlisted: frozenset[int] = frozenset() if has_client_metrics else _CLIENT_METRICS
+        own = ApiVersionsResponse(
             server="barnabas",
             server_version=__version__,
             cluster_id=store.cluster_id,
             node_id=store.node_id,
             apis=[ApiVersionRange(int(api), VERSION, VERSION) for api in sorted(NATIVE_APIS)],
             max_frame_bytes=max_frame_bytes,
-            unlisted=frozenset() if has_client_metrics else _CLIENT_METRICS,
+            unlisted=unlisted,
         )
+        self._responses = replace(own, unlisted=unlisted.union(OWN_KEYS), encoded={}), own
+        """For other clients, and for those of Barnabas."""
 
     def __call__(self, session: Session, request: ApiVersionsRequest) -> ApiVersionsResponse:
         """Answer one ApiVersions request as the module docstring specifies."""
@@ -57,5 +61,8 @@ class ApiVersionsHandler:
             self._image = image
             features = served_features(image, has_consumer_groups=self._has_consumer_groups)
             epoch = image.end_offset - 1 if features else -1
-            self._response = replace(self._response, features=features, features_epoch=epoch, encoded={})
-        return self._response
+            others, own = (
+                replace(each, features=features, features_epoch=epoch, encoded={}) for each in self._responses
+            )
+            self._responses = others, own
+        return self._responses[request.client == OWN_SOFTWARE]

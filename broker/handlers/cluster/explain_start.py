@@ -1,4 +1,4 @@
-"""explain_start (1004, native dialect): what this broker's start found and did, and its work since.
+"""explain_start (10003): what this broker's start found and did, and its work since.
 
 Needs DESCRIBE on the cluster (CLUSTER_AUTHORIZATION_FAILED). Logs that were deleted since the start are not listed.
 """

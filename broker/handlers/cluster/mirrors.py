@@ -1,4 +1,4 @@
-"""Mirrors (1000, native dialect): create, alter, promote, delete and describe mirrors.
+"""Mirrors (10000): create, alter, promote, delete and describe mirrors.
 
 Describing needs DESCRIBE on the cluster, every change ALTER (CLUSTER_AUTHORIZATION_FAILED for the whole request).
 INVALID_REQUEST: a wrong definition, or not exactly one name for a change; RESOURCE_NOT_FOUND: an unknown mirror;

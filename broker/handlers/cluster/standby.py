@@ -1,4 +1,4 @@
-"""Standby (1001, native dialect): the identity and the metadata log of this broker, and the planned switch.
+"""Standby (10001): the identity and the metadata log of this broker, and the planned switch.
 
 Every action needs CLUSTER_ACTION, as followers do, and ALTER on the cluster: the metadata contains credentials
 (CLUSTER_AUTHORIZATION_FAILED). The records of partitions are fetched by Fetch with the replica id of a standby.

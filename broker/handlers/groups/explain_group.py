@@ -1,4 +1,4 @@
-"""explain_group (1003, native dialect): a group's latest events, its members' deadlines, and what it has not read.
+"""explain_group (10002): a group's latest events, its members' deadlines, and what it has not read.
 
 Needs DESCRIBE on the group (GROUP_AUTHORIZATION_FAILED); partitions of topics that the client may not DESCRIBE are left
 out. GROUP_ID_NOT_FOUND: the group has no members, offsets and events. The logs of partitions that the group has not

@@ -1,4 +1,4 @@
-"""explain_topic (1005, native dialect): when retention deletes a topic's segments; a property with all of its layers.
+"""explain_topic (10004): when retention deletes a topic's segments; a property with all of its layers.
 
 Needs DESCRIBE on the topic, with `setting` DESCRIBE_CONFIGS (TOPIC_AUTHORIZATION_FAILED). UNKNOWN_TOPIC_OR_PARTITION:
 the topic or the partition is unknown, or no log of it can be read. INVALID_CONFIG: no property has this name. Segments

@@ -1,4 +1,4 @@
-"""explain_start (key 1004, native dialect): what a start found and did, and what the broker has done since.
+"""explain_start (key 10003): what a start found and did, and what the broker has done since.
 
 Times are ms since 1970.
 """

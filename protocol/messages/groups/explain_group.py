@@ -1,4 +1,4 @@
-"""explain_group (key 1003, native dialect): a group's history, its members' deadlines, and what retention leaves it.
+"""explain_group (key 10002): a group's history, its members' deadlines, and what retention leaves it.
 
 Times are wall clock in ms since 1970. DescribeGroups, ConsumerGroupDescribe and OffsetFetch have the rest.
 """

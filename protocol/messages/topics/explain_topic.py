@@ -1,4 +1,4 @@
-"""explain_topic (key 1005, native dialect): when retention deletes the segments of a topic, and what decides.
+"""explain_topic (key 10004): when retention deletes the segments of a topic, and what decides.
 
 Times are wall clock in ms since 1970.
 """
