@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterator
 from enum import IntEnum
 from typing import Final, assert_never
 
-from barnabas.protocol.errors import DecodeError
+from barnabas.protocol.errors import DecompressionError, DecompressionLimitError
 
 Buffer = bytes | bytearray | memoryview
 
@@ -49,14 +49,6 @@ class Codec(IntEnum):
 
 
 CODECS: Final = tuple(Codec)
-
-
-class DecompressionError(DecodeError):
-    """Bytes that do not decompress, or exceed the limit. On the wire CORRUPT_MESSAGE (2)."""
-
-
-class DecompressionLimitError(DecompressionError):
-    """Bytes that decompress to more than the caller's limit."""
 
 
 GZIP_LEVELS: Final = range(1, 10)
@@ -138,7 +130,7 @@ def borrow_decompressed(codec: Codec, data: Buffer, max_bytes: int, *, as_kafka:
     """
     if codec == Codec.NONE:
         if len(data) > max_bytes:
-            raise too_large(codec, max_bytes)
+            raise DecompressionLimitError.of(codec.config_name, max_bytes)
         return memoryview(data)
     import cramjam
 
@@ -206,7 +198,7 @@ def _decompress_growing(
             if _BUFFER_FULL not in str(error):
                 raise DecompressionError(f"records are not {codec.config_name}: {error}") from error
             if capacity >= max_bytes:
-                raise too_large(codec, max_bytes) from error
+                raise DecompressionLimitError.of(codec.config_name, max_bytes) from error
             capacity *= _GROWTH
 
 
@@ -253,7 +245,7 @@ def _decompress_snappy(data: memoryview, max_bytes: int, *, as_kafka: bool) -> m
         blocks.append((block, size))
         total += size
         if total > max_bytes:
-            raise too_large(Codec.SNAPPY, max_bytes)
+            raise DecompressionLimitError.of(Codec.SNAPPY.config_name, max_bytes)
     output = _room_for(total)
     end = 0
     for block, size in blocks:
@@ -313,11 +305,6 @@ def _compress_lz4(data: memoryview, level: int) -> bytes:
             parts += ((len(block) | _LZ4_STORED).to_bytes(4, "little"), block)
     parts.append(_LZ4_END_MARK)
     return b"".join(parts)
-
-
-def too_large(codec: Codec, max_bytes: int) -> DecompressionLimitError:
-    """Return the error of records that exceed the caller's limit."""
-    return DecompressionLimitError(f"{codec.config_name} records hold more than {max_bytes} bytes")
 
 
 def _pieces_max(max_bytes: int) -> int:

@@ -199,3 +199,16 @@ def without_frames(error: E) -> E:
 
 class DecodeError(ValueError):
     """Invalid bytes; the message names the field and what was found."""
+
+
+class DecompressionError(DecodeError):
+    """Bytes that do not decompress, or exceed the limit. On the wire CORRUPT_MESSAGE (2)."""
+
+
+class DecompressionLimitError(DecompressionError):
+    """Bytes that decompress to more than the caller's limit."""
+
+    @classmethod
+    def of(cls, codec: str, max_bytes: int) -> DecompressionLimitError:
+        """Return the error of records that hold too much."""
+        return cls(f"{codec} records hold more than {max_bytes} bytes")

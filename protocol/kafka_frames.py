@@ -19,7 +19,7 @@ import struct
 import zlib
 from typing import Final
 
-from barnabas.protocol.compression import Codec, DecompressionError, too_large
+from barnabas.protocol.errors import DecompressionError, DecompressionLimitError
 from barnabas.protocol.records.kernels.kernel import find_lz4_end
 
 _LZ4_MAGIC: Final = bytes.fromhex("04224d18")
@@ -127,7 +127,7 @@ def _inflate_member(data: memoryview, start: int, inflated: bytearray, max_bytes
         except zlib.error as error:
             raise DecompressionError(f"records are not gzip: {error}") from error
         if len(inflated) > max_bytes:
-            raise too_large(Codec.GZIP, max_bytes)
+            raise DecompressionLimitError.of("gzip", max_bytes)
     return start - len(inflater.unused_data)
 
 

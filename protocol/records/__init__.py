@@ -3,7 +3,8 @@
 Names are Kafka's. The per-record work is done by the kernels, compiled if possible (kernels/kernel.py).
 """
 
-from barnabas.protocol.compression import Codec, DecompressionError
+from barnabas.protocol.compression import Codec
+from barnabas.protocol.errors import DecompressionError
 from barnabas.protocol.records.batch import BatchIterator, RecordBatch, iter_batches
 from barnabas.protocol.records.builder import RecordBatchBuilder
 from barnabas.protocol.records.errors import CorruptRecordError, InvalidRecordError, UnsupportedMagicError

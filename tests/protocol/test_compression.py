@@ -15,11 +15,10 @@ from hypothesis import strategies as st
 from barnabas.protocol.compression import (
     CODECS,
     Codec,
-    DecompressionError,
-    DecompressionLimitError,
     borrow_decompressed,
     compress,
 )
+from barnabas.protocol.errors import DecompressionError, DecompressionLimitError
 
 MIB = 1 << 20
 COMPRESSING = CODECS[1:]

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from barnabas.protocol.compression import Codec, DecompressionError, DecompressionLimitError, borrow_decompressed
-from barnabas.protocol.errors import DecodeError
+from barnabas.protocol.compression import Codec, borrow_decompressed
+from barnabas.protocol.errors import DecodeError, DecompressionError, DecompressionLimitError
 from barnabas.protocol.records import RecordBatch, check_records, read_records
 from tests.support.kafka.bodies import Body, Verdict, bodies, gzip_member, listed, lz4_frame, lz4_of, payload
 

@@ -28,7 +28,8 @@ from barnabas.protocol.records.kernels._walk cimport FINE, Payload, Summary, Wal
 
 from barnabas.broker.storage.log.append import INLINE_DECOMPRESSED_BYTES, AppendResult
 from barnabas.broker.storage.log.core import LogCore
-from barnabas.protocol.compression import CODECS, DecompressionError, borrow_decompressed
+from barnabas.protocol.compression import CODECS, borrow_decompressed
+from barnabas.protocol.errors import DecompressionError
 
 cdef extern from "../../../protocol/records/kernels/_crc32c.h":
     void crc32c_prepare()

@@ -24,7 +24,8 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import Final
 
-from barnabas.protocol.compression import CODECS, Codec, DecompressionError, borrow_decompressed
+from barnabas.protocol.compression import CODECS, Codec, borrow_decompressed
+from barnabas.protocol.errors import DecompressionError
 from barnabas.protocol.records.errors import CorruptRecordError
 from barnabas.protocol.records.layout import (
     CODEC_MASK,

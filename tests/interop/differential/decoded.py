@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from contextlib import suppress
 
-from barnabas.protocol.compression import DecompressionError
+from barnabas.protocol.errors import DecompressionError
 from barnabas.protocol.records.batch import iter_batches
 from barnabas.protocol.records.layout import (
     ATTRIBUTES_POSITION,

@@ -25,9 +25,9 @@ from typing import NamedTuple, NoReturn
 from barnabas.broker.storage.log.append import LargeBatchError
 from barnabas.broker.storage.log.appending.record_refusals import Fault, refusal_of_records
 from barnabas.config.log_config import LogConfig
-from barnabas.protocol.compression import CODECS, Codec, DecompressionError, DecompressionLimitError
+from barnabas.protocol.compression import CODECS, Codec
 from barnabas.protocol.crc32c import crc32c
-from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.errors import BrokerError, DecompressionError, DecompressionLimitError, ErrorCode
 from barnabas.protocol.records.batch import RecordBatch
 from barnabas.protocol.records.errors import InvalidRecordError
 from barnabas.protocol.records.kernels.kernel import check_payload

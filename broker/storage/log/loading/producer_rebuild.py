@@ -18,7 +18,7 @@ from barnabas.broker.storage.producers.state import ProducerState
 from barnabas.broker.storage.segment.log_segment import LogSegment
 from barnabas.broker.storage.segment.log_segments import LogSegments
 from barnabas.broker.storage.segment.scan import read_batch, scan_segment
-from barnabas.protocol.compression import DecompressionError
+from barnabas.protocol.errors import DecompressionError
 from barnabas.protocol.records.end_marker import decode_end_marker
 from barnabas.protocol.records.errors import InvalidRecordError
 from barnabas.protocol.records.kernels.scan import BatchScan
