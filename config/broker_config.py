@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Set
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from barnabas.config import combinations, names
 from barnabas.config.errors import CombinationError, ConfigError
 from barnabas.config.listeners import METRICS, Listener
+from barnabas.config.log_config import DECIDES_DELETION, KEPT, LogConfig
 from barnabas.config.property import BadValueError, Property, UpdateMode
 from barnabas.config.property_values import PropertyValues, parse_setting
 from barnabas.config.security import security_checks
@@ -18,9 +18,6 @@ from barnabas.config.security.providers import NO_PROVIDERS, PREFIX, ConfigProvi
 from barnabas.config.tables.tls_properties import STORE_PROPERTIES
 from barnabas.config.tables.topic_properties import TOPIC_PROPERTIES
 from barnabas.config.value import ConfigSource, ConfigValue, Setting, trim
-
-if TYPE_CHECKING:
-    from barnabas.config.log_config import LogConfig
 
 _DYNAMIC_SOURCES = (ConfigSource.DYNAMIC_BROKER_CONFIG, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG)
 
@@ -248,8 +245,6 @@ class BrokerConfig(PropertyValues):
     def log_config(self) -> LogConfig:
         """The configuration of a topic without overrides."""
         if self._log_config is None:
-            from barnabas.config.log_config import LogConfig
-
             # Two threads may both build it: the results are equal, and the last one stays.
             self._log_config = LogConfig.of(
                 {name: self.topic_default(known).value for name, known in TOPIC_PROPERTIES.items()},
@@ -280,7 +275,7 @@ class BrokerConfig(PropertyValues):
 
 def _ensure_settable_in_kafka(name: str, text: str, origin: str, is_default_layer: bool) -> None:
     """Raise ConfigError for a property without effect here that Kafka would refuse to set."""
-    from barnabas.config.unserved_configs import problem_of_broker
+    from barnabas.config.tables.kafka_properties import problem_of_broker
 
     problem = problem_of_broker(name, text, is_default_layer=is_default_layer)
     if problem is not None:
@@ -289,16 +284,12 @@ def _ensure_settable_in_kafka(name: str, text: str, origin: str, is_default_laye
 
 def _decides_deletion(name: str) -> bool:
     """Return whether a dynamic broker property decides about deletion in the topics without a value of their own."""
-    from barnabas.config.log_config import DECIDES_DELETION  # here: stored values are legal
-
     known = names.served_property(name)
     return known is not None and known.is_dynamic and known.topic_name in DECIDES_DELETION
 
 
 def _effect(*skipped: str) -> str:
     """Return what stored values that are skipped mean, as the end of a sentence."""
-    from barnabas.config.log_config import KEPT
-
     return f"of topics without a value of their own {KEPT}" if any(map(_decides_deletion, skipped)) else "ignored"
 
 

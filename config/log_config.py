@@ -183,7 +183,7 @@ def problems_of_deletion(overrides: Mapping[str, str]) -> dict[str, str]:
             continue
         known = TOPIC_PROPERTIES.get(name)
         if known is None:
-            from barnabas.config.unserved_configs import unserved_topic_properties
+            from barnabas.config.tables.kafka_properties import unserved_topic_properties
 
             known = unserved_topic_properties()[name]
         try:

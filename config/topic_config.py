@@ -90,7 +90,7 @@ def _ensure_legal(name: str, text: str) -> None:
             raise removed
         if name == "remote.storage.enable" and trim(text).lower() == "true":
             raise ConfigError(f"{name}={text} in {ORIGIN}: Barnabas has no tiered storage")
-        from barnabas.config.unserved_configs import problem_of_topic
+        from barnabas.config.tables.kafka_properties import problem_of_topic
 
         if (problem := problem_of_topic(name, text)) is not None:
             raise ConfigError(f"{name}={text} in {ORIGIN}: {problem}")

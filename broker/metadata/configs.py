@@ -268,7 +268,7 @@ def _changed_list(current: str | None, operation: AlterConfigOp, value: str, tab
 
 def _unserved(table: Mapping[str, Property]) -> Mapping[str, Property]:
     """Return the properties of the same scope without effect here."""
-    from barnabas.config.unserved_configs import unserved_broker_properties, unserved_topic_properties
+    from barnabas.config.tables.kafka_properties import unserved_broker_properties, unserved_topic_properties
 
     if table is BROKER_PROPERTIES:
         return unserved_broker_properties()

@@ -17,7 +17,7 @@ from barnabas.config import BROKER_PROPERTIES, TOPIC_PROPERTIES, Property
 from barnabas.config.document import DIFFERENCES, TOPIC_DIFFERENCES
 from barnabas.config.property import show
 from barnabas.config.tables import unserved
-from barnabas.config.unserved_configs import unserved_broker_properties, unserved_topic_properties
+from barnabas.config.tables.kafka_properties import unserved_broker_properties, unserved_topic_properties
 
 DATA = Path(unserved.__file__).parent
 TABLE = Path(__file__).parent / "data" / "kafka-configs.tsv"

@@ -13,7 +13,7 @@ from barnabas.config.document import DIFFERENCES, TOPIC_DIFFERENCES
 from barnabas.config.group_configs import GROUP_CONFIGS
 from barnabas.config.property import BadValueError, show
 from barnabas.config.security.secret import Secret
-from barnabas.config.unserved_configs import unserved_broker_properties, unserved_topic_properties
+from barnabas.config.tables.kafka_properties import unserved_broker_properties, unserved_topic_properties
 from tests.support.kafka.apache_kafka import need_kafka
 
 ORACLE: Final = Path(__file__).parents[1] / "java" / "ConfigTexts.java"

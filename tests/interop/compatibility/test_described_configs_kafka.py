@@ -13,7 +13,7 @@ from typing import Any, Final
 import pytest
 
 from barnabas.config.document import DIFFERENCES
-from barnabas.config.unserved_configs import NO_EFFECT, unserved_broker_properties, unserved_topic_properties
+from barnabas.config.tables.kafka_properties import NO_EFFECT, unserved_broker_properties, unserved_topic_properties
 from barnabas.protocol.messages.cluster.configs import OP_APPEND, OP_DELETE, OP_SET, OP_SUBTRACT
 from tests.config.test_kafka_tables import OURS_ALONE
 from tests.support.daemon import start_daemon
