@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from barnabas.clients.testing import BrokerProcess
+from barnabas.clients.broker_process import BrokerProcess
 
 if TYPE_CHECKING:
     from barnabas.clients.secure_testing import SecureBrokerProcess

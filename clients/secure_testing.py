@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Final
 
 from barnabas.clients.addresses import parse_bootstrap
+from barnabas.clients.broker_process import BrokerProcess
 from barnabas.clients.config import AdminConfig
 from barnabas.clients.kafka.connection import KafkaConnection
 from barnabas.clients.security.authority import Authority
 from barnabas.clients.security.settings import SecuritySettings
-from barnabas.clients.testing import BrokerProcess
 from barnabas.config.security.jaas import PLAIN_MODULE, SCRAM_MODULE, password_entry
 from barnabas.config.tables.security_properties import STANDARD_AUTHORIZER
 from barnabas.protocol.errors import BrokerError, ErrorCode

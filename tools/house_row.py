@@ -72,8 +72,8 @@ def late_imports(path: Path) -> int:
     return len(found)
 
 
-def circles(depth: int) -> int:
-    """Count the names in circles of imports, late imports included; names are cut to `depth` parts."""
+def circles(depth: int = 99) -> list[list[str]]:
+    """Return the names in each circle of imports, late imports included; names are cut to `depth` parts."""
     graph = grimp.build_graph("barnabas", exclude_type_checking_imports=True, cache_dir=None)
     edges: defaultdict[str, set[str]] = defaultdict(set)
     for importer in graph.modules - {"barnabas"}:
@@ -81,7 +81,7 @@ def circles(depth: int) -> int:
             start, end = (".".join(name.split(".")[:depth]) for name in (importer, imported))
             if start != end:
                 edges[start].add(end)
-    return sum(len(group) for group in _components(edges) if len(group) > 1)
+    return [sorted(group) for group in _components(edges) if len(group) > 1]
 
 
 def _components(edges: Mapping[str, set[str]]) -> Iterator[list[str]]:
@@ -211,8 +211,8 @@ def main() -> None:
         f"{statistics.median(file.lines for file in modules):.0f}",
         f"{len({file.path.parent for file in modules})}",
         f"{sum(late_imports(file.path) for file in modules):,}",
-        f"{circles(99)}",
-        f"{circles(2)}",
+        f"{sum(map(len, circles()))}",
+        f"{sum(map(len, circles(2)))}",
         " ".join(str(count) for count in requests.values()),
         coverage.get("", "-"),
     ]

@@ -22,13 +22,15 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 from socketserver import ThreadingMixIn
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 from barnabas.broker.metrics.application import make_application
-from barnabas.broker.metrics.server import NewContext
 from barnabas.broker.metrics.state import BrokerState
 from barnabas.broker.probes import BrokerProbes
+
+if TYPE_CHECKING:
+    from barnabas.broker.metrics.server import NewContext
 
 CONNECTIONS_MAX: Final = 8
 HOST_REQUESTS_MAX: Final = CONNECTIONS_MAX // 2

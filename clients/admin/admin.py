@@ -103,7 +103,7 @@ class Admin:
     def __init__(self, config: AdminConfig | None = None) -> None:
         self.config = config or AdminConfig()
         self._cluster = Cluster(self.config)
-        self.mirrors = Mirrors(self._cluster, self.config)
+        self.mirrors = Mirrors(self._cluster, self.config, Admin)
         """Topics of other clusters that this broker copies."""
 
     async def start(self) -> None:

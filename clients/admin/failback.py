@@ -8,15 +8,15 @@ back. Topics that have another id than the mirrored ones are not touched.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from barnabas.clients.admin.admin import Admin
-from barnabas.clients.config import AdminConfig
+from barnabas.clients.config import AdminConfig, ClientConfig
 from barnabas.clients.errors import BrokerConnectionError, FailbackError
 from barnabas.clients.kafka.cluster import KafkaCluster
 
 if TYPE_CHECKING:
-    from barnabas.clients.config import ClientConfig
+    from barnabas.clients.admin.admin import Admin
     from barnabas.clients.security.settings import SecuritySettings
     from barnabas.protocol.messages.cluster.mirrors import MirrorDescription
 
@@ -36,9 +36,14 @@ def former_config(
 
 
 async def follow_back(
-    mirror: MirrorDescription, former: AdminConfig, *, source: str, source_config: str | None
+    mirror: MirrorDescription,
+    former: AdminConfig,
+    new_admin: Callable[[AdminConfig], Admin],
+    *,
+    source: str,
+    source_config: str | None,
 ) -> MirrorDescription:
-    """Let the cluster of `former` follow the one at `source`; return its new mirror.
+    """Let the cluster of `former` follow the one at `source`; return its new mirror. `new_admin` makes its client.
 
     Raises FailbackError, ClientError.
     """
@@ -47,8 +52,8 @@ async def follow_back(
             f"mirror {mirror.name} is {mirror.state}: only a promoted mirror has a former source; "
             f"`barnabas mirror promote {mirror.name}` promotes all of its topics"
         )
-    await _ensure_barnabas(former)
-    async with Admin(former) as there:
+    await _ensure_barnabas(former, new_admin)
+    async with new_admin(former) as there:
         topics = await _mirrored_topics(there, mirror)
         await _forget_promoted(there, mirror.name)
         return await there.mirrors.create(
@@ -63,10 +68,10 @@ async def follow_back(
         )
 
 
-async def _ensure_barnabas(former: AdminConfig) -> None:
+async def _ensure_barnabas(former: AdminConfig, new_admin: Callable[[AdminConfig], Admin]) -> None:
     """Raise FailbackError if another broker than Barnabas answers, BrokerConnectionError if none does."""
     try:
-        async with Admin(former) as admin:
+        async with new_admin(former) as admin:
             await admin.mirrors.describe_all()
             return
     except BrokerConnectionError as error:

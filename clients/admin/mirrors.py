@@ -9,9 +9,10 @@ Apache Kafka does not serve this API.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from barnabas.clients.admin.failback import follow_back, former_config
 from barnabas.clients.errors import RefusedError, reason_of
 from barnabas.clients.network.retrying import ask_any, command_any
 from barnabas.protocol.errors import ErrorCode
@@ -26,7 +27,8 @@ from barnabas.protocol.mirrors.definition import DEFAULT_METADATA_MAX_AGE_MS, De
 from barnabas.protocol.mirrors.promotion import Undecided
 
 if TYPE_CHECKING:
-    from barnabas.clients.config import ClientConfig
+    from barnabas.clients.admin.admin import Admin
+    from barnabas.clients.config import AdminConfig, ClientConfig
     from barnabas.clients.network.cluster import Cluster
     from barnabas.clients.security.settings import SecuritySettings
 
@@ -34,9 +36,11 @@ if TYPE_CHECKING:
 class Mirrors:
     """The mirrors of a cluster. Every method raises RefusedError with the broker's error."""
 
-    def __init__(self, cluster: Cluster, config: ClientConfig) -> None:
+    def __init__(self, cluster: Cluster, config: ClientConfig, new_admin: Callable[[AdminConfig], Admin]) -> None:
+        """`new_admin` makes a client of another cluster."""
         self._cluster = cluster
         self._config = config
+        self._new_admin = new_admin
 
     async def create(
         self,
@@ -131,11 +135,15 @@ class Mirrors:
         source's machine. Records that only the former source has are cut there, and kept in files. Raises FailbackError
         if it cannot follow.
         """
-        from barnabas.clients.admin.failback import follow_back, former_config  # it makes clients of its own
-
         mirror = await self.describe(name)
         there = former_config(self._config, mirror, former, former_security)
-        return await follow_back(mirror, there, source=source or self._config.bootstrap, source_config=source_config)
+        return await follow_back(
+            mirror,
+            there,
+            self._new_admin,
+            source=source or self._config.bootstrap,
+            source_config=source_config,
+        )
 
     async def describe_all(self) -> list[MirrorDescription]:
         """Return all mirrors, ordered by name."""

@@ -1,10 +1,11 @@
-"""`MayImport`, the import-linter contract for the import table, on hand-written graphs."""
+"""Imports between our modules: the contract `MayImport` on hand-written graphs, and no circles."""
 
 from __future__ import annotations
 
 import pytest
 from grimp import ImportGraph
 
+from tools.house_row import circles
 from tools.import_contracts import MayImport
 
 MODULES = ("ours", "ours.log", "ours.log.segment", "ours.logger", "ours.log.tools", "ours.bytes", "ours.daemon")
@@ -85,3 +86,7 @@ def test_anything_else_that_is_booked_on_the_root_is_a_finding_by_the_name_in_it
     add(graph, "ours.log.segment", "ours", statement)
 
     assert findings(graph) == [("ours.log.segment", imported)]
+
+
+def test_no_modules_import_each_other_not_even_late() -> None:
+    assert circles() == []

@@ -15,9 +15,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO
 
-from barnabas.clients.testing import BrokerProcess as Daemon
-from barnabas.clients.testing import BrokerProcessError as DaemonError
-from barnabas.clients.testing import SpawnedProcess
+from barnabas.clients.broker_process import BrokerProcess as Daemon
+from barnabas.clients.broker_process import BrokerProcessError as DaemonError
+from barnabas.clients.broker_process import SpawnedProcess
 from tests.support.forking import FAULT_FILE, REPOSITORY, fork_server
 
 __all__ = ["REPOSITORY", "Daemon", "DaemonError", "start_daemon", "start_fresh_daemon", "with_fault"]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from barnabas.broker.standby.control import SOCKET_NAME
-from barnabas.clients.testing import READY_TIMEOUT_S, SpawnedProcess
+from barnabas.clients.broker_process import READY_TIMEOUT_S, SpawnedProcess
 from barnabas.commands.failures import CommandFailure
 from barnabas.commands.standby.control_client import ask
 from tests.support.daemon import Daemon
