@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from barnabas.commands.options import bootstrap_option
+from barnabas.commands.options import bootstrap_option, client_security
 
 if TYPE_CHECKING:
     from barnabas.console.settings import ConsoleSettings
@@ -73,7 +73,6 @@ def console(
         raise click.ClickException(f"{error.name} is missing: pip install 'barnabas[console]'") from error
     from barnabas.clients.addresses import Address, parse_address
     from barnabas.clients.config import ClientConfig
-    from barnabas.commands.options import client_security
     from barnabas.commands.serving import stop_at_end_of_input
     from barnabas.console.settings import ConsoleSettings
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 
+from barnabas import __version__
 from barnabas.commands.exit_codes import EXIT_CODE_HELP, ExitCode
 from barnabas.commands.failures import report_failure
 from barnabas.commands.lazy_group import LazyCommand, LazyGroup
@@ -104,7 +105,6 @@ def _print_version(ctx: click.Context, _parameter: click.Parameter, value: bool)
         return
     import platform
 
-    from barnabas import __version__
     from barnabas.protocol.records.kernels.kernel import KERNEL
 
     click.echo(f"barnabas {__version__}, {KERNEL} kernel, Python {platform.python_version()}")

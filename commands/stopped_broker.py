@@ -11,6 +11,7 @@ import click
 
 from barnabas.commands.failures import CommandFailure
 from barnabas.commands.output import print_note
+from barnabas.protocol.errors import BrokerError
 
 if TYPE_CHECKING:
     from barnabas.broker.metadata.image import MetadataImage
@@ -85,7 +86,6 @@ def change_stored(directories: Directories, plan: Callable[[MetadataImage], Plan
     from barnabas.broker.storage.files.errors import StorageError
     from barnabas.broker.storage.log_manager import LogManager
     from barnabas.broker.storage.services.clock import SystemClock
-    from barnabas.protocol.errors import BrokerError
 
     config = directories_config(directories)
     manager = LogManager(config)

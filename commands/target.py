@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from barnabas.commands.options import bootstrap_option, timeout_option
-from barnabas.commands.stopped_broker import Directories, directory_options
+from barnabas.commands.stopped_broker import Directories, change_stored, directory_options, stored_image
 
 if TYPE_CHECKING:
     from barnabas.broker.metadata.image import MetadataImage
@@ -40,8 +40,6 @@ class Target(NamedTuple):
 
     def stored(self) -> MetadataImage:
         """Return the image in the directories, as `stopped_broker.stored_image`."""
-        from barnabas.commands.stopped_broker import stored_image
-
         return stored_image(self.directories)
 
     def change(self, changes: Sequence[Change]) -> list[list[Any]]:
@@ -49,8 +47,6 @@ class Target(NamedTuple):
 
         Raises CommandFailure, BrokerError, OSError, TimeoutError and the client's errors.
         """
-        from barnabas.commands.stopped_broker import change_stored
-
         if self.directories:
             return [change_stored(self.directories, change.plan) for change in changes]
         return self.ask(*(change.call for change in changes))

@@ -7,6 +7,7 @@ lists take. Another reading of a value that Kafka stored would be another config
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from enum import Enum
 from math import inf
@@ -194,8 +195,6 @@ def _parse_integer(kind: PropertyType, text: str) -> int:
 
 def _parse_double(text: str) -> float:
     """Parse as Double.parseDouble does: NaN, hexadecimal floats and a suffix f or d are doubles, inf is not."""
-    import re  # here: few properties are doubles
-
     if re.fullmatch(r"[+-]?(NaN|Infinity)", text):
         return float(text)
     if re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[fFdD]?", text, re.ASCII):

@@ -11,6 +11,8 @@ from typing import Final
 
 from barnabas.clients.errors import ClientConfigError
 from barnabas.config.environment import is_reserved, is_service_link, variable_of
+from barnabas.config.names import nearest_name, property_of_variable
+from barnabas.config.tables.broker_properties import BROKER_PROPERTIES
 
 _PREFIXES: Final = ("security.", "sasl.", "ssl.")
 _KAFKA_CLIENTS: Final = frozenset({"sasl.oauthbearer.header.urlencode"})
@@ -25,8 +27,6 @@ def ensure_known(names: Iterable[str], served: frozenset[str]) -> None:
     unserved = [name for name in names if name.lower().startswith(_PREFIXES) and name not in served]
     if not unserved:
         return
-    from barnabas.config.names import nearest_name
-    from barnabas.config.tables.broker_properties import BROKER_PROPERTIES
     from barnabas.config.tables.unserved import UNSERVED_PROPERTIES
 
     for name in unserved:
@@ -43,8 +43,6 @@ def ensure_known_variables(variables: Iterable[str], served: frozenset[str]) -> 
     for variable in variables:
         if variable in known or not variable.startswith(prefixes) or is_reserved(variable):
             continue
-        from barnabas.config.names import nearest_name, property_of_variable
-
         if property_of_variable(variable) is None and not is_service_link(variable):
             meant = nearest_name(variable, known)
             hint = "" if meant is None else f"; did you mean {meant}?"

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import sys
+from typing import Any
 
 import click
 
-from barnabas.commands.acl.selection import filter_options, operations_option, pattern_option, resource_options
+from barnabas.commands.acl.selection import (
+    acls_to_add,
+    filter_options,
+    filters_of,
+    named_resources,
+    operations_option,
+    pattern_option,
+    resource_options,
+)
+from barnabas.commands.exit_codes import ExitCode
+from barnabas.commands.failures import CommandFailure
 from barnabas.commands.lazy_group import LazyCommand, LazyGroup
 from barnabas.commands.options import json_option
-from barnabas.commands.target import Target, target_options
-
-if TYPE_CHECKING:
-    from barnabas.protocol.messages.security.acls import Acl, AclFilter
+from barnabas.commands.output import print_json, print_line, print_table
+from barnabas.commands.target import Change, Target, target_options
+from barnabas.protocol.messages.security.acls import Acl, AclFilter
 
 _NONE_SELECTED = "no rule is selected"
 
@@ -68,10 +78,7 @@ def add(
     Reading, writing, deleting and altering imply describing. A rule that exists already is a success.
     """
     from barnabas.broker.metadata.security.acls import plan_create_acls
-    from barnabas.commands.acl.selection import acls_to_add, named_resources
     from barnabas.commands.kafka_session import ensure_answered
-    from barnabas.commands.output import print_line
-    from barnabas.commands.target import Change
     from barnabas.protocol.kafka.security_requests import create_acls_call
 
     resources = named_resources(cluster, **names)
@@ -98,8 +105,6 @@ def add(
 def list_(as_json: bool, target: Target, **selection: Any) -> None:
     """List the rules that all options select; an option that is repeated selects any of its values."""
     from barnabas.commands.acl.rows import COLUMNS, acl_json, acl_row
-    from barnabas.commands.acl.selection import filters_of
-    from barnabas.commands.output import print_json, print_table
 
     found = selected_acls(filters_of(**selection), target)
     if as_json:
@@ -115,18 +120,10 @@ def list_(as_json: bool, target: Target, **selection: Any) -> None:
 @target_options
 def delete(every: bool, yes: bool, target: Target, **selection: Any) -> None:
     """Delete the rules that all options select, and print them."""
-    import sys
-
     from barnabas.broker.metadata.security.acls import plan_delete_acls
-    from barnabas.commands.acl.selection import filters_of
-    from barnabas.commands.exit_codes import ExitCode
-    from barnabas.commands.failures import CommandFailure
     from barnabas.commands.kafka_session import ensure_answered
-    from barnabas.commands.output import print_line
-    from barnabas.commands.target import Change
     from barnabas.explanation.wording import counted
     from barnabas.protocol.kafka.security_requests import delete_acls_call
-    from barnabas.protocol.messages.security.acls import AclFilter
 
     filters = filters_of(**selection)
     if filters == [AclFilter()] and not every:

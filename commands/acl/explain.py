@@ -6,9 +6,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from barnabas.commands.acl.selection import OPERATIONS, resource_options
+from barnabas.commands.acl.selection import (
+    OPERATIONS,
+    ensure_principals,
+    named_resources,
+    parse_operation,
+    resource_options,
+)
+from barnabas.commands.exit_codes import ExitCode
+from barnabas.commands.failures import CommandFailure
 from barnabas.commands.options import json_option
+from barnabas.commands.output import print_json, print_line, print_table
 from barnabas.commands.target import Target, target_options
+from barnabas.protocol.messages.security.acls import AclFilter
+from barnabas.protocol.messages.security.resources import Operation, PatternType
 
 if TYPE_CHECKING:
     from barnabas.broker.authorization.explain import Explanation
@@ -43,13 +54,7 @@ def explain(
     from barnabas.broker.authorization.rules import Action
     from barnabas.commands.acl.acl import selected_acls
     from barnabas.commands.acl.rows import COLUMNS, acl_json, acl_row
-    from barnabas.commands.acl.selection import ensure_principals, named_resources, parse_operation
     from barnabas.commands.acl.settings import authorizer_settings
-    from barnabas.commands.exit_codes import ExitCode
-    from barnabas.commands.failures import CommandFailure
-    from barnabas.commands.output import print_json, print_line, print_table
-    from barnabas.protocol.messages.security.acls import AclFilter
-    from barnabas.protocol.messages.security.resources import Operation, PatternType
 
     ensure_principals([principal])
     resources = named_resources(cluster, **names)

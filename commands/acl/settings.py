@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from barnabas.commands.failures import CommandFailure
 from barnabas.commands.target import Target
+from barnabas.protocol.errors import ErrorCode
 
 AUTHORIZER: Final = "authorizer.class.name"
 SUPER_USERS: Final = "super.users"
@@ -73,8 +74,6 @@ def _of_broker(target: Target) -> AuthorizerSettings:
 
 
 def _reason(code: int) -> str:
-    from barnabas.protocol.errors import ErrorCode
-
     return ErrorCode(code).name if code in set(ErrorCode) else f"error {code}"
 
 

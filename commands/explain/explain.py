@@ -13,8 +13,10 @@ from barnabas.commands.explain.mirror import mirror
 from barnabas.commands.explain.space import space
 from barnabas.commands.explain.start.start import start
 from barnabas.commands.explain.transactions.transaction import transaction
+from barnabas.commands.failures import CommandFailure
 from barnabas.commands.options import bootstrap_option, json_option, timeout_option
-from barnabas.commands.stopped_broker import Directories, directory_options
+from barnabas.commands.output import print_json, print_line
+from barnabas.commands.stopped_broker import Directories, directories_config, directory_options
 
 if TYPE_CHECKING:
     from barnabas.clients.admin.admin import Admin
@@ -99,7 +101,6 @@ def config(
     --config it reads the directories of a stopped one. With --to, it also says which segments another value of
     retention.ms, retention.bytes or cleanup.policy would delete; nothing is changed.
     """
-    from barnabas.commands.output import print_json, print_line
     from barnabas.commands.session import with_admin
     from barnabas.explanation.setting import config_json, config_sentences
 
@@ -116,7 +117,6 @@ def config(
         explained = with_admin(bootstrap, timeout_s, work)
     change = None
     if new_value is not None:
-        from barnabas.commands.failures import CommandFailure
         from barnabas.explanation.change import UnexplainableChangeError, explain_change
 
         try:
@@ -134,7 +134,6 @@ def _explain(
     name: str, number: int | None, directories: Directories, bootstrap: str, timeout_s: float, *, as_json: bool
 ) -> None:
     from barnabas.commands.explain.transactions import facts
-    from barnabas.commands.output import print_json, print_line
     from barnabas.commands.session import with_admin
     from barnabas.explanation.topic import json_of, sentences_of
     from barnabas.explanation.transaction import partition_json, partition_sentences
@@ -144,7 +143,6 @@ def _explain(
     if directories:
         from barnabas.commands.explain.stored_topic import read_stored_topic
         from barnabas.commands.explain.transactions.stored_facts import explain_stored
-        from barnabas.commands.stopped_broker import directories_config
 
         explained = read_stored_topic(directories, name, number)
         if number is not None:

@@ -19,6 +19,7 @@ from barnabas.broker.storage.inspection.file_types import META_PROPERTIES_FILE
 from barnabas.broker.storage.inspection.verify_directory import is_partition_directory, partition_directories
 from barnabas.commands.failures import CommandFailure
 from barnabas.commands.stopped_broker import Directories, stored_broker_config
+from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.log_config import LogConfig
 from barnabas.config.topic_config import unread_configs
 
@@ -92,7 +93,6 @@ class LogConfigs:
         """
         from barnabas.broker.metadata.errors import MetadataError
         from barnabas.broker.metadata.log.log_replay import METADATA_DIRECTORY, replay_metadata_directory
-        from barnabas.config.broker_config import BrokerConfig
 
         self._image: MetadataImage | None = None
         self.are_known = False

@@ -10,7 +10,8 @@ import click
 from barnabas.commands.exit_codes import ExitCode
 from barnabas.commands.failures import CommandFailure
 from barnabas.commands.options import json_option
-from barnabas.commands.target import Target, target_options
+from barnabas.commands.output import print_json, print_line, print_table
+from barnabas.commands.target import Change, Target, target_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -67,7 +68,6 @@ def set_(limits: tuple[str, ...], target: Target, **named: Any) -> None:
     controller_mutation_rate created and deleted partitions per second. An address has one limit:
     connection_creation_rate, new connections per second.
     """
-    from barnabas.commands.output import print_line
     from barnabas.protocol.messages.security.client_quotas import QuotaOp
 
     entity = _entity(named)
@@ -83,7 +83,6 @@ def set_(limits: tuple[str, ...], target: Target, **named: Any) -> None:
 @target_options
 def delete(keys: tuple[str, ...], target: Target, **named: Any) -> None:
     """Delete limits. If one of them is not set, none is deleted."""
-    from barnabas.commands.output import print_line
     from barnabas.protocol.messages.security.client_quotas import QuotaOp
 
     for key in keys:
@@ -103,8 +102,6 @@ def delete(keys: tuple[str, ...], target: Target, **named: Any) -> None:
 @target_options
 def list_(as_json: bool, target: Target, **named: Any) -> None:
     """List limits, by default of everything."""
-    from barnabas.commands.output import print_json, print_table
-
     entries = _described(_parts(named), target)
     if as_json:
         print_json([{"entity": dict(entry.entity), "limits": entry.values} for entry in entries])
@@ -194,7 +191,6 @@ def _alter(entity: Sequence[EntityPart], ops: Sequence[QuotaOp], target: Target)
     from barnabas.broker.metadata.security.hosts import is_resolvable
     from barnabas.broker.metadata.security.quotas import plan_alter_quotas
     from barnabas.commands.kafka_session import ensure_answered
-    from barnabas.commands.target import Change
     from barnabas.protocol.kafka.security_requests import alter_quotas_call
     from barnabas.protocol.messages.security.client_quotas import QuotaAlteration
 

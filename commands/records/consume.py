@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from barnabas.clients.config import ASSIGNOR_NAMES
+from barnabas.clients.config import ASSIGNOR_NAMES, EXPLICIT, RECORD_LIMIT, ConsumerConfig, ShareConsumerConfig
 from barnabas.commands.options import (
     bootstrap_option,
     client_security,
@@ -163,7 +163,6 @@ def consume(
 
     Without --json a line is the value's bytes, after the parts chosen by options. Tombstones are written as `null`.
     """
-    from barnabas.clients.config import EXPLICIT, RECORD_LIMIT, ConsumerConfig, ShareConsumerConfig
     from barnabas.commands.output import print_note
     from barnabas.commands.records.group_record_printer import print_group_records
     from barnabas.commands.records.record_lines import JsonFormat, PlainFormat

@@ -10,6 +10,7 @@ import click
 from barnabas.commands.config_entries import checked_changes, config_options
 from barnabas.commands.failures import CommandFailure
 from barnabas.commands.options import as_dict, bootstrap_option, json_option, parse_key_value, timeout_option
+from barnabas.protocol.errors import BrokerError, ErrorCode
 
 if TYPE_CHECKING:
     from barnabas.clients.admin.admin import Admin, TopicDescription
@@ -55,7 +56,6 @@ def create(
     from barnabas.commands.output import print_json, print_line, print_note
     from barnabas.commands.session import with_admin
     from barnabas.explanation.wording import counted
-    from barnabas.protocol.errors import BrokerError, ErrorCode
 
     wanted = as_dict(configs, "--config")
 
@@ -179,7 +179,6 @@ def delete(names: tuple[str, ...], if_exists: bool, yes: bool, bootstrap: str, t
     """Delete each TOPIC and all of its records."""
     from barnabas.commands.output import print_line
     from barnabas.commands.session import with_admin
-    from barnabas.protocol.errors import BrokerError, ErrorCode
 
     if not yes and sys.stdin.isatty() and sys.stdout.isatty():
         question = f"Delete {', '.join(names)} and all records?"

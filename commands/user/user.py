@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from barnabas.commands.exit_codes import ExitCode
+from barnabas.commands.failures import CommandFailure
 from barnabas.commands.options import json_option
-from barnabas.commands.target import Target, target_options
+from barnabas.commands.output import print_json, print_line, print_table
+from barnabas.commands.target import Change, Target, target_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,9 +76,6 @@ def add(
 
     The password is never an argument. Only keys derived from it are stored.
     """
-    from barnabas.commands.exit_codes import ExitCode
-    from barnabas.commands.failures import CommandFailure
-    from barnabas.commands.output import print_line
     from barnabas.commands.user.passwords import read_password
     from barnabas.protocol.messages.security.scram_credentials import AlterUserScramCredentialsRequest
     from barnabas.protocol.sasl.scram_keys import SCRAM_MECHANISMS
@@ -97,8 +97,6 @@ def add(
 @target_options
 def list_(as_json: bool, target: Target) -> None:
     """List users with their mechanisms."""
-    from barnabas.commands.output import print_json, print_table
-
     found = sorted(_described(target))
     if as_json:
         print_json([{"user": name, "mechanism": label, "iterations": rounds} for name, label, rounds in found])
@@ -120,8 +118,6 @@ def delete(
     New logins fail. Open connections stay until they close or authenticate again (connections.max.reauth.ms). The
     user's ACLs and quotas stay.
     """
-    from barnabas.commands.failures import CommandFailure
-    from barnabas.commands.output import print_line
     from barnabas.protocol.messages.security.scram_credentials import AlterUserScramCredentialsRequest, ScramDeletion
     from barnabas.protocol.sasl.scram_keys import SCRAM_MECHANISMS
 
@@ -140,7 +136,6 @@ def _alter(requests: Sequence[AlterUserScramCredentialsRequest], target: Target)
     """Make the changes in order, each one of one user. Raises BrokerError, CommandFailure."""
     from barnabas.broker.metadata.security.scram import plan_alter_scram
     from barnabas.commands.kafka_session import ensure_answered
-    from barnabas.commands.target import Change
     from barnabas.protocol.kafka.security_requests import alter_users_call
 
     changes = [Change(alter_users_call(request), partial(plan_alter_scram, request=request)) for request in requests]

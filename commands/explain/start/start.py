@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from barnabas.commands.options import bootstrap_option, json_option, timeout_option
-from barnabas.commands.stopped_broker import Directories, directory_options
+from barnabas.commands.output import print_json, print_line
+from barnabas.commands.stopped_broker import Directories, directories_config, directory_options
 
 if TYPE_CHECKING:
     from barnabas.clients.admin.admin import Admin
@@ -28,9 +29,7 @@ def start(
     With --log-dir or --config: what a start would do on the directories of a stopped broker, Barnabas' or Apache
     Kafka's, which are only read.
     """
-    from barnabas.commands.output import print_json, print_line
     from barnabas.commands.session import with_admin
-    from barnabas.commands.stopped_broker import directories_config
     from barnabas.explanation.start import json_of, sentences_of
 
     directories = Directories(log_dirs, config_file)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from barnabas.commands.options import bootstrap_option, json_option, timeout_option
-from barnabas.commands.stopped_broker import Directories, directory_options
+from barnabas.commands.output import print_json, print_line
+from barnabas.commands.stopped_broker import Directories, directories_config, directory_options
 
 if TYPE_CHECKING:
     from barnabas.clients.admin.admin import Admin
@@ -47,7 +48,6 @@ def transaction(
     """
     from barnabas.commands.explain.partition_name import parse_partition
     from barnabas.commands.explain.transactions import facts
-    from barnabas.commands.output import print_json, print_line
     from barnabas.commands.session import with_admin
     from barnabas.explanation.transaction import json_of, sentences_of
 
@@ -65,7 +65,6 @@ def transaction(
     directories = Directories(log_dirs, config_file)
     if directories:
         from barnabas.commands.explain.transactions.stored_facts import explain_stored
-        from barnabas.commands.stopped_broker import directories_config
 
         explained = explain_stored(
             directories_config(directories),
