@@ -1,7 +1,7 @@
 """The answers of every API are those that were recorded, byte for byte.
 
 Clock, ids, seeds, ports and disk sizes are fixed (tests/support/answers/fixed.py), so nothing in an answer is masked.
-A case's first recording is made by `BARNABAS_ANSWERS=write`; after that its bytes change only with a line in
+A case's first recording is made by `ANSWERS=write`; after that its bytes change only with a line in
 accepted.md that names the case, the new bytes and the reason.
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.protocol.kafka.apis import KAFKA_APIS
-from tests.support.answers.brokers import WRITE_VARIABLE, start_broker
+from tests.support.answers.brokers import start_broker
 from tests.support.answers.coverage import UNRECORDED, handler_codes, handler_modules
 from tests.support.answers.differences import accepted, describe, digest
 from tests.support.answers.play import Exchange, Play, answer_codes, parse, render
@@ -23,7 +23,7 @@ from tests.support.answers.scripts import SCRIPTS, play_room
 
 RECORDED = Path(__file__).parent / "recorded"
 ACCEPTED = Path(__file__).parent / "accepted.md"
-WRITES = os.environ.get(WRITE_VARIABLE) == "write"
+WRITES = os.environ.get("ANSWERS") == "write"
 
 
 def recorded(room: str, api: str) -> list[Exchange]:

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
 
 from tests.support.daemon import Daemon, start_daemon, with_fault
 
@@ -18,7 +17,6 @@ _OPEN = (
     "super.users=User:ANONYMOUS;User:admin",
     "delegation.token.secret.key=token-secret",
 )
-WRITE_VARIABLE: Final = "BARNABAS_ANSWERS"
 _CONFIGS = {"bare": ()}
 
 
@@ -29,8 +27,6 @@ def start_broker(directory: Path, room: str) -> Iterator[tuple[Daemon, dict[str,
     Clients of the plain listener may do everything; `nobody` of the SASL listener nothing. The room `bare` has neither
     an authorizer nor delegation tokens.
     """
-    environ = with_fault(directory, _FIX)
-    environ.pop(WRITE_VARIABLE, None)  # a broker takes it for a property
     with start_daemon(
         directory,
         "listeners=PLAINTEXT://127.0.0.1:0,SECURE://127.0.0.1:0",
@@ -45,7 +41,7 @@ def start_broker(directory: Path, room: str) -> Iterator[tuple[Daemon, dict[str,
         "transaction.state.log.num.partitions=1",
         "share.coordinator.state.topic.num.partitions=1",
         *_CONFIGS.get(room, _OPEN),
-        environ=environ,
+        environ=with_fault(directory, _FIX),
     ) as daemon:
         found = re.findall(r"listener=(\w+)://127\.0\.0\.1:0 port=(\d+)", daemon.log)
         yield daemon, {name: int(port) for name, port in found}

@@ -36,7 +36,7 @@ def accepted(text: str) -> dict[str, str]:
 def describe(old: Exchange | None, new: Exchange) -> str:
     """Return a text that names the case, what differs, and the line that accepts it."""
     if old is None:
-        return f"{new.name}: not recorded yet; BARNABAS_ANSWERS=write records it"
+        return f"{new.name}: not recorded yet; ANSWERS=write records it"
     said = [f"{new.name}:"]
     if old.request != new.request:
         said += [f"  request {line}" for line in _fields("request", old, new, old.request, new.request)]
