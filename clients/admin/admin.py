@@ -132,7 +132,7 @@ class Admin:
             response = await self._cluster.load([])
             hello = (await self._cluster.connections.any_connection()).hello
             return ClusterDescription(
-                response.cluster_id,
+                response.cluster_id or "",
                 tuple(BrokerDescription(broker.node_id, broker.host, broker.port) for broker in response.brokers),
                 hello.server,
                 hello.server_version,

@@ -63,4 +63,4 @@ def describe_topic(topic: TopicMetadata) -> TopicDescription:
         PartitionDescription(entry.partition, entry.leader, entry.leader_epoch, entry.error)
         for entry in sorted(topic.partitions, key=lambda entry: entry.partition)
     )
-    return TopicDescription(topic.name, uuid_text(topic.topic_id), partitions)
+    return TopicDescription(topic.topic_name, uuid_text(topic.topic_id), partitions)

@@ -51,15 +51,15 @@ class TopicPattern:
     async def load(self) -> tuple[str, ...]:
         """Request all topics and return those that match. Raises ClientError after api_timeout_ms."""
         response: MetadataResponse = await ask_any(
-            self._cluster, self._config, ApiKey.METADATA, MetadataRequest(None, False)
+            self._cluster, self._config, ApiKey.METADATA, MetadataRequest.of_names(None)
         )
         self.topics = tuple(
             sorted(
-                topic.name
+                topic.topic_name
                 for topic in response.topics
                 if topic.error is ErrorCode.NONE
-                and not (is_internal(topic.name) and self._config.exclude_internal_topics)
-                and self._matches(topic.name)
+                and not (is_internal(topic.topic_name) and self._config.exclude_internal_topics)
+                and self._matches(topic.topic_name)
             )
         )
         return self.topics

@@ -14,9 +14,9 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.kafka.client.api import ClientApi
 from barnabas.protocol.kafka.client.fetch import LeaderAndEpoch
 from barnabas.protocol.kafka.client.find_coordinator import FIND_COORDINATOR
-from barnabas.protocol.kafka.client.metadata import METADATA, ClusterMetadata, MetadataQuery
+from barnabas.protocol.kafka.client.metadata import METADATA
 from barnabas.protocol.messages.groups.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from barnabas.protocol.messages.topics.metadata import BrokerAddress
+from barnabas.protocol.messages.topics.metadata import BrokerAddress, MetadataRequest, MetadataResponse
 from barnabas.protocol.topic_partition import TopicPartition
 
 
@@ -56,26 +56,28 @@ class KafkaCluster:
         """Send a short request to any broker and return the answer. Raises ClientError."""
         return await (await self.any_connection()).request(api, request)
 
-    async def metadata(self, topics: Sequence[str] | None) -> ClusterMetadata:
+    async def metadata(self, topics: Sequence[str] | None) -> MetadataResponse:
         """Request metadata of topics (None: of all, empty: of none), and keep the addresses and leaders of it.
 
         Raises ClientError; RefusedError for an error of the whole request. Errors of topics are in the answer.
         """
-        answer: ClusterMetadata = await self.ask_any(METADATA, MetadataQuery(topics))
+        answer: MetadataResponse = await self.ask_any(METADATA, MetadataRequest.of_names(topics))
         if answer.error is not ErrorCode.NONE:
             raise RefusedError(answer.error, f"metadata: {reason_of(answer.error)}")
         if not answer.brokers:
             raise BrokerConnectionError("metadata: the broker knows no brokers of its cluster")
         self._nodes.update_brokers({each.node_id: Address(each.host, each.port) for each in answer.brokers})
         for topic in answer.topics:
-            known_id = self._topic_ids.get(topic.name)
+            known_id = self._topic_ids.get(topic.topic_name)
             if topic.error is not ErrorCode.NONE:
                 continue
             if known_id is not None and known_id != topic.topic_id:
-                self._forget(topic.name)
-            self._topic_ids[topic.name] = topic.topic_id
+                self._forget(topic.topic_name)
+            self._topic_ids[topic.topic_name] = topic.topic_id
             for each in topic.partitions:
-                self._note(TopicPartition(topic.name, each.partition), LeaderAndEpoch(each.leader, each.leader_epoch))
+                self._note(
+                    TopicPartition(topic.topic_name, each.partition), LeaderAndEpoch(each.leader, each.leader_epoch)
+                )
         return answer
 
     def leader(self, partition: TopicPartition) -> LeaderAndEpoch | None:

@@ -128,7 +128,7 @@ class Cluster:
     async def load(self, names: Iterable[str] | None) -> MetadataResponse:
         """Request brokers and these topics (None: all of them) in one attempt, and keep the response."""
         connection = await self.connections.any_connection()
-        request = MetadataRequest(None if names is None else list(names), self._may_create_topics)
+        request = MetadataRequest.of_names(names, allow_auto_creation=self._may_create_topics)
         response: MetadataResponse = await connection.request(ApiKey.METADATA, request)
         self._apply(response)
         return response
@@ -140,14 +140,14 @@ class Cluster:
         return self._refreshing
 
     def _apply(self, response: MetadataResponse) -> None:
-        self.cluster_id = response.cluster_id
+        self.cluster_id = response.cluster_id or ""
         for topic in response.topics:
             if topic.error is ErrorCode.NONE:
-                self._topics[topic.name] = _view(topic)
-                self._topic_errors.pop(topic.name, None)
+                self._topics[topic.topic_name] = _view(topic)
+                self._topic_errors.pop(topic.topic_name, None)
             else:
-                self._topics.pop(topic.name, None)
-                self._topic_errors[topic.name] = topic.error
+                self._topics.pop(topic.topic_name, None)
+                self._topic_errors[topic.topic_name] = topic.error
         self.connections.update_brokers(
             {broker.node_id: Address(broker.host, broker.port) for broker in response.brokers}
         )
@@ -215,7 +215,7 @@ def _view(topic: TopicMetadata) -> TopicView:
     count = max(partitions, default=-1) + 1
     known = [partitions.get(partition) for partition in range(count)]
     return TopicView(
-        topic.name,
+        topic.topic_name,
         topic.topic_id,
         tuple(NO_LEADER if entry is None else entry.leader for entry in known),
     )

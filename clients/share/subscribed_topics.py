@@ -24,7 +24,7 @@ from barnabas.clients.network.backoff import backoff_s
 from barnabas.clients.network.cluster import UNKNOWN_TOPIC_WAIT_S
 from barnabas.clients.network.retrying import with_retries
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.kafka.client.metadata import ClusterMetadata
+from barnabas.protocol.messages.topics.metadata import MetadataResponse
 from barnabas.protocol.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -61,7 +61,7 @@ class SubscribedTopics:
             await asyncio.sleep(backoff_s(attempts, self._config.retry_backoff_ms, self._config.retry_backoff_max_ms))
         for topic in metadata.topics:
             if topic.error is not ErrorCode.NONE:
-                raise RefusedError.of_topic(topic.name, topic.error, None)
+                raise RefusedError.of_topic(topic.topic_name, topic.error, None)
         self.names = tuple(names)
         self._note(metadata)
 
@@ -92,7 +92,7 @@ class SubscribedTopics:
             self._refreshing.cancel()
             await asyncio.gather(self._refreshing, return_exceptions=True)
 
-    async def _load(self, names: Sequence[str]) -> ClusterMetadata:
+    async def _load(self, names: Sequence[str]) -> MetadataResponse:
         return await with_retries(self._config, "metadata", lambda: self._cluster.metadata(names))
 
     async def _refresh(self) -> None:
@@ -109,7 +109,7 @@ class SubscribedTopics:
         self._refreshing = None
         self._changed()
 
-    def _note(self, metadata: ClusterMetadata) -> None:
+    def _note(self, metadata: MetadataResponse) -> None:
         for topic in metadata.topics:
             if topic.error is ErrorCode.NONE:
-                self.by_id[topic.topic_id] = topic.name
+                self.by_id[topic.topic_id] = topic.topic_name

@@ -134,7 +134,7 @@ class Conversation:
                     self._ensure_no_login(closed)
                 raise
             return client_requests.metadata_answer(self._correlation_id, answer)
-        found = self._ask_natively(ApiKey.METADATA, MetadataRequest([]))
+        found = self._ask_natively(ApiKey.METADATA, MetadataRequest.of_names([]))
         return ClusterView(found.cluster_id, tuple(found.brokers))
 
     def partitions_without_leader(self) -> list[str]:
@@ -142,7 +142,7 @@ class Conversation:
         if self._dialect == KAFKA:
             answer = self._ask(client_requests.leaders_request(self._next_id(), CLIENT_ID))
             return client_requests.leaders_answer(self._correlation_id, answer)
-        found = self._ask_natively(ApiKey.METADATA, MetadataRequest(None))
+        found = self._ask_natively(ApiKey.METADATA, MetadataRequest.of_names(None))
         return [
             f"{topic.name}-{each.partition}" for topic in found.topics for each in topic.partitions if each.leader < 0
         ]

@@ -47,7 +47,9 @@ async def streams_group_facts(config: ClientConfig, group: str) -> StreamsGroupF
         metadata = await kafka.metadata(sorted({topic for topics in sources.values() for topic in topics}))
     finally:
         kafka.close()
-    existing = {TopicPartition(topic.name, each.partition) for topic in metadata.topics for each in topic.partitions}
+    existing = {
+        TopicPartition(topic.topic_name, each.partition) for topic in metadata.topics for each in topic.partitions
+    }
     members = []
     owners: dict[TopicPartition, tuple[str, str]] = {}
     for each in found.members:

@@ -12,10 +12,9 @@ from barnabas.console.cluster.offsets import offsets_at
 from barnabas.console.cluster.snapshot import DirectoryFacts, PartitionFacts, TopicFacts
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.kafka.client.describe_log_dirs import DESCRIBE_LOG_DIRS
-from barnabas.protocol.kafka.client.metadata import ClusterMetadata
 from barnabas.protocol.messages.data.list_offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from barnabas.protocol.messages.topics.log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
-from barnabas.protocol.messages.topics.metadata import TopicMetadata
+from barnabas.protocol.messages.topics.metadata import MetadataResponse, TopicMetadata
 from barnabas.protocol.topic_partition import TopicPartition
 from barnabas.protocol.uuids import uuid_text
 
@@ -30,7 +29,7 @@ class _Log(NamedTuple):
 class Listing(NamedTuple):
     """Topics and directories, with sentences about what could not be asked."""
 
-    metadata: ClusterMetadata
+    metadata: MetadataResponse
     topics: list[TopicFacts]
     directories: list[DirectoryFacts]
     problems: list[str]
@@ -41,7 +40,7 @@ async def list_all(kafka: KafkaCluster, admin: Admin | None) -> Listing:
     metadata = await kafka.metadata(None)
     problems: list[str] = []
     leaders = {
-        TopicPartition(topic.name, each.partition): each.leader
+        TopicPartition(topic.topic_name, each.partition): each.leader
         for topic in metadata.topics
         for each in topic.partitions
     }
@@ -63,7 +62,7 @@ def _topic(
 ) -> TopicFacts:
     partitions = []
     for each in sorted(topic.partitions, key=lambda partition: partition.partition):
-        key = TopicPartition(topic.name, each.partition)
+        key = TopicPartition(topic.topic_name, each.partition)
         log = logs.get(key)
         partitions.append(
             PartitionFacts(
@@ -81,7 +80,7 @@ def _topic(
             )
         )
     error = None if topic.error is ErrorCode.NONE else reason_of(topic.error)
-    return TopicFacts(topic.name, uuid_text(topic.topic_id), topic.is_internal, partitions, error=error)
+    return TopicFacts(topic.topic_name, uuid_text(topic.topic_id), topic.is_internal, partitions, error=error)
 
 
 async def _logs(

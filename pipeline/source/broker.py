@@ -126,13 +126,13 @@ class BrokerLog:
 
         response = await with_retries(self._client, "metadata", load)
         found = frozenset(
-            TopicPartition(topic.name, entry.partition)
+            TopicPartition(topic.topic_name, entry.partition)
             for topic in response.topics
-            if topic.error is ErrorCode.NONE and subscription.matches(topic.name)
+            if topic.error is ErrorCode.NONE and subscription.matches(topic.topic_name)
             for entry in topic.partitions
         )
         self._topic_ids = {
-            topic.name: uuid_text(topic.topic_id) for topic in response.topics if topic.topic_id != ZERO_UUID
+            topic.topic_name: uuid_text(topic.topic_id) for topic in response.topics if topic.topic_id != ZERO_UUID
         }
         if subscription.partitions:
             missing = subscription.partitions - found

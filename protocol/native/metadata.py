@@ -24,15 +24,15 @@ from barnabas.protocol.uuids import parse_uuid, uuid_text
 
 def encode_request(request: MetadataRequest) -> dict[str, Any]:
     """The body of a request."""
-    return {"topics": request.topics, "allow_auto_creation": request.allow_auto_creation}
+    return {"topics": request.names, "allow_auto_creation": request.allow_auto_creation}
 
 
 def decode_request(body: dict[str, Any]) -> MetadataRequest:
     """Raises DecodeError, naming the field."""
     topics = field(body, "topics", None)
-    return MetadataRequest(
+    return MetadataRequest.of_names(
         None if topics is None else [text(name, "topics[]") for name in array(topics, "topics")],
-        boolean(field(body, "allow_auto_creation", False), "allow_auto_creation"),
+        allow_auto_creation=boolean(field(body, "allow_auto_creation", False), "allow_auto_creation"),
     )
 
 
@@ -44,7 +44,7 @@ def encode_response(response: MetadataResponse) -> dict[str, Any]:
         "topics": [
             [
                 int(topic.error),
-                topic.name,
+                topic.name or "",
                 uuid_text(topic.topic_id),
                 [[int(p.error), p.partition, p.leader, p.leader_epoch] for p in topic.partitions],
             ]
@@ -80,8 +80,8 @@ def _topic(entry: Any) -> TopicMetadata:
 def _partition(entry: Any) -> PartitionMetadata:
     error, partition, leader, leader_epoch = row(entry, "partitions[]", 4)
     return PartitionMetadata(
-        integer(partition, "partition", INT32),
-        error_code(error, "error"),
-        integer(leader, "leader", INT32),
-        integer(leader_epoch, "leader_epoch", INT32),
+        partition=integer(partition, "partition", INT32),
+        error=error_code(error, "error"),
+        leader=integer(leader, "leader", INT32),
+        leader_epoch=integer(leader_epoch, "leader_epoch", INT32),
     )

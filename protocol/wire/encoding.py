@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from barnabas.protocol.wire.fields import Array, Field, is_structure, present
 from barnabas.protocol.wire.source import Source
 from barnabas.protocol.wire.types import Fixed, Sized
+
+_FIRST_LINE: Final = 1
 
 Pending = list[tuple[str, str, str]]
 """Values of fixed size that are not written yet: code, expression, path."""
@@ -29,6 +31,7 @@ class _Encoder:
         self.flexible = flexible
         self.source = Source()
         self.out = "out"
+        self.has_memo = False
 
     def function(self, structure: Any) -> Callable[[Any], bytes]:
         source = self.source
@@ -136,6 +139,9 @@ class _Encoder:
         data = variable
         if isinstance(kind, Array):
             data = self._numbers(kind, variable)
+            if kind.is_shared:
+                self._flush(pending, self._packed_once(variable, data))
+                return
         elif kind.name == "string":
             source.add(f"{variable} = {variable}{f'[:{kind.longest}]' if kind.longest else ''}.encode()")
         if self.flexible:
@@ -156,6 +162,18 @@ class _Encoder:
                 inner: Pending = []
                 self._value(kind.item, kind.item_nullable_from <= self.version, each, inner)
                 self._flush(inner)
+
+    def _packed_once(self, variable: str, data: str) -> str:
+        """Return the name of the bytes of a tuple of numbers, with their count."""
+        source = self.source
+        if not self.has_memo:
+            self.has_memo = True
+            source.lines[_FIRST_LINE] += "; memo = {}"
+        packed = source.name("packed")
+        count = f"unsigned(len({variable}) + 1)" if self.flexible else f"{source.packer('i')}(len({variable}))"
+        source.add(f"{packed} = memo.get({variable})")
+        source.add(f"if {packed} is None: {packed} = memo[{variable}] = {count} + {data}")
+        return packed
 
     def _numbers(self, kind: Array, variable: str) -> str:
         """Return the expression of an array of numbers in one piece, "" for other items."""

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Final, NamedTuple, TypeVar, cast, get_args, get_origin
 
-from barnabas.protocol.wire.types import NEVER, Fixed, Nullable, Sized
+from barnabas.protocol.wire.types import NEVER, SHARED, Fixed, Nullable, Sized
 
 T = TypeVar("T")
 
@@ -52,6 +52,7 @@ class Array(NamedTuple):
     item: Any
     item_nullable_from: int
     is_tuple: bool
+    is_shared: bool
 
 
 class Field(NamedTuple):
@@ -121,11 +122,14 @@ def _field(structure: Any, name: str, annotation: str, space: dict[str, Any]) ->
 def _kind(annotation: Any) -> tuple[Any, int]:
     """Return the kind of a field's type, and the version from which on it may be null."""
     nullable_from = NEVER
+    is_shared = False
     if get_origin(annotation) is Annotated:
         annotation, *notes = get_args(annotation)
         for note in notes:
             if isinstance(note, Nullable):
                 nullable_from = note.since
+            elif note is SHARED:
+                is_shared = True
             elif isinstance(note, Fixed):
                 return note, NEVER
             elif isinstance(note, Sized):
@@ -137,6 +141,6 @@ def _kind(annotation: Any) -> tuple[Any, int]:
     if len(inner) == 1:
         kind, inner_nullable_from = _kind(inner[0])
         if origin in (Sequence, tuple):
-            return Array(kind, inner_nullable_from, origin is tuple), nullable_from
+            return Array(kind, inner_nullable_from, origin is tuple, is_shared), nullable_from
         return kind, min(nullable_from, inner_nullable_from)  # X | None
     raise TypeError(f"{annotation!r} is no type of a field")

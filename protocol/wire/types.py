@@ -53,6 +53,14 @@ class Nullable:
         self.since = since
 
 
+class Shared:
+    """In Annotated, of a tuple of numbers: a message has few distinct ones, so each is packed once."""
+
+    __slots__ = ()
+
+
+SHARED: Final = Shared()
+
 Bool = Annotated[bool, Fixed("bool", "?")]
 Int8 = Annotated[int, Fixed("int8", "b")]
 Int16 = Annotated[int, Fixed("int16", "h")]

@@ -143,15 +143,17 @@ def test_validate_only_makes_no_topic_and_no_partition(daemon: Daemon, wire: Wir
     assert wire.call(ApiKey.CREATE_TOPICS, create).topics[0].error == ErrorCode.NONE
     grow = CreatePartitionsRequest([NewPartitions("real", 3)], validate_only=True)
     assert wire.call(ApiKey.CREATE_PARTITIONS, grow).topics[0].error == ErrorCode.NONE
-    topics = {each.name: each for each in wire.call(ApiKey.METADATA, MetadataRequest(None)).topics}
+    topics = {each.name: each for each in wire.call(ApiKey.METADATA, MetadataRequest.of_names(None)).topics}
     assert "imagined" not in topics
     assert len(topics["real"].partitions) == 1
     assert not list(daemon.data_directory.glob("imagined-*")) + list(daemon.data_directory.glob("real-1"))
 
 
 def test_metadata_creates_what_is_missing_where_both_sides_allow_it(wire: WireClient, batch: Batch) -> None:
-    assert wire.call(ApiKey.METADATA, MetadataRequest(["asked"])).topics[0].error == 3
-    made, bad = wire.call(ApiKey.METADATA, MetadataRequest(["made", "bad/name"], allow_auto_creation=True)).topics
+    assert wire.call(ApiKey.METADATA, MetadataRequest.of_names(["asked"])).topics[0].error == 3
+    made, bad = wire.call(
+        ApiKey.METADATA, MetadataRequest.of_names(["made", "bad/name"], allow_auto_creation=True)
+    ).topics
     assert (made.error, len(made.partitions), bad.error) == (0, 1, ErrorCode.INVALID_TOPIC_EXCEPTION)
     assert wire.produce("made", batch()).error == ErrorCode.NONE
 
@@ -159,7 +161,7 @@ def test_metadata_creates_what_is_missing_where_both_sides_allow_it(wire: WireCl
 def test_many_clients_may_ask_for_the_same_missing_topic_at_once(daemon: Daemon) -> None:
     def ask(_: int) -> int:
         with WireClient(daemon.host, daemon.port) as client:
-            request = MetadataRequest(["wanted"], allow_auto_creation=True)
+            request = MetadataRequest.of_names(["wanted"], allow_auto_creation=True)
             error: int = client.call(ApiKey.METADATA, request).topics[0].error
             return error
 

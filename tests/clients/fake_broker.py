@@ -326,21 +326,23 @@ class FakeBroker:
         raise AssertionError(f"the fake broker has no {api.label}: intercept it")
 
     def _metadata(self, request: MetadataRequest) -> MetadataResponse:
-        names = list(self.topics) if request.topics is None else request.topics
+        names = list(self.topics) if request.names is None else request.names
         topics = []
         for name in names:
             if name not in self.topics and self.create_missing_topics and request.allow_auto_creation:
                 self.create(name)
             if name not in self.topics:
-                topics.append(TopicMetadata(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+                topics.append(TopicMetadata(name=name, error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
                 continue
             partitions = tuple(
-                PartitionMetadata(partition, ErrorCode.NONE, self.leaders[TopicPartition(name, partition)], 0)
+                PartitionMetadata(
+                    partition=partition, leader=self.leaders[TopicPartition(name, partition)], leader_epoch=0
+                )
                 for partition in range(self.topics[name])
             )
-            topics.append(TopicMetadata(name, ErrorCode.NONE, name.encode().ljust(16, b"\0")[:16], partitions))
+            topics.append(TopicMetadata(name=name, topic_id=name.encode().ljust(16, b"\0")[:16], partitions=partitions))
         addresses = [BrokerAddress(p.node_id, *(p.advertised or (p.host, p.port))) for p in self.peers]
-        return MetadataResponse("fake-cluster", addresses, topics)
+        return MetadataResponse(cluster_id="fake-cluster", brokers=addresses, topics=topics)
 
     def _produce(self, request: ProduceRequest) -> ProduceResponse:
         if request.transactional_id is not None:

@@ -93,7 +93,9 @@ async def test_adopting_the_bootstrap_connection_while_connecting_leaves_one_con
 
 async def test_a_refused_topic_name_is_an_immediate_error(broker: FakeBroker) -> None:
     async with started(broker) as cluster:
-        answer = MetadataResponse("c", [], [TopicMetadata("a/b", ErrorCode.INVALID_TOPIC_EXCEPTION)])
+        answer = MetadataResponse(
+            cluster_id="c", topics=[TopicMetadata(name="a/b", error=ErrorCode.INVALID_TOPIC_EXCEPTION)]
+        )
         broker.intercept = lambda api, request: Respond(answer)
         with pytest.raises(RefusedError, match="a/b: the topic's name is not valid") as refusal:
             await cluster.require_topic("a/b", 1000)
@@ -102,7 +104,9 @@ async def test_a_refused_topic_name_is_an_immediate_error(broker: FakeBroker) ->
 
 async def test_a_topic_without_a_leader_is_requested_until_the_timeout(broker: FakeBroker) -> None:
     async with started(broker) as cluster:
-        answer = MetadataResponse("c", [], [TopicMetadata("new", ErrorCode.LEADER_NOT_AVAILABLE)])
+        answer = MetadataResponse(
+            cluster_id="c", topics=[TopicMetadata(name="new", error=ErrorCode.LEADER_NOT_AVAILABLE)]
+        )
         broker.intercept = lambda api, request: Respond(answer)
         with pytest.raises(BrokerTimeoutError, match="no metadata of topic 'new' within 40 ms: LEADER_NOT_AVAILABLE"):
             await cluster.require_topic("new", 40)

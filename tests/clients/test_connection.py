@@ -26,7 +26,7 @@ from barnabas.protocol.messages.topics.metadata import MetadataRequest, Metadata
 from barnabas.protocol.native import codec
 from tests.clients.fake_broker import Drop, FakeBroker, Hold, Raw, Refuse, Silence
 
-ALL_TOPICS = MetadataRequest(None)
+ALL_TOPICS = MetadataRequest.of_names(None)
 
 
 def settings(**changes: Any) -> ConnectionSettings:
@@ -70,7 +70,9 @@ async def peer(
 
 async def test_responses_reach_their_requests_in_order(broker: FakeBroker) -> None:
     async with connected(broker) as connection:
-        futures = [connection.request(ApiKey.METADATA, MetadataRequest([name])) for name in ("orders", "x", "lines")]
+        futures = [
+            connection.request(ApiKey.METADATA, MetadataRequest.of_names([name])) for name in ("orders", "x", "lines")
+        ]
         answers: list[MetadataResponse] = await asyncio.gather(*futures)
         assert [answer.topics[0].name for answer in answers] == ["orders", "x", "lines"]
         assert not connection._pending
@@ -81,7 +83,7 @@ async def test_a_response_received_byte_by_byte_is_reassembled(broker: FakeBroke
     async with connected(broker) as connection:
         request = connection.request(ApiKey.METADATA, ALL_TOPICS)
         header = codec.RequestHeader(3, 0, 1, "test", {}, memoryview(b""))
-        response = MetadataResponse("c", [], [TopicMetadata("t")])
+        response = MetadataResponse(cluster_id="c", topics=[TopicMetadata(name="t")])
         broker.intercept = lambda api, asked: Silence()
         for byte in codec.encode_response(header, response, 0):
             connection.get_buffer(-1)[:1] = bytes([byte])
@@ -95,7 +97,9 @@ async def test_several_responses_in_one_read_and_a_partial_one_after_them_are_al
         requests = [connection.request(ApiKey.METADATA, ALL_TOPICS) for _ in range(3)]
         data = b"".join(
             codec.encode_response(
-                codec.RequestHeader(3, 0, number, "test", {}, memoryview(b"")), MetadataResponse(str(number), [], []), 0
+                codec.RequestHeader(3, 0, number, "test", {}, memoryview(b"")),
+                MetadataResponse(cluster_id=str(number)),
+                0,
             )
             for number in (1, 2, 3)
         )
@@ -113,7 +117,7 @@ async def test_a_response_of_any_size_up_to_the_limit_arrives_whole(broker: Fake
         for _ in range(3):  # the shared buffer and the frame's own one take turns
             answer = await connection.request(ApiKey.METADATA, ALL_TOPICS)
             assert len(answer.topics) == topics + 2
-            assert len((await connection.request(ApiKey.METADATA, MetadataRequest(["lines"]))).topics) == 1
+            assert len((await connection.request(ApiKey.METADATA, MetadataRequest.of_names(["lines"]))).topics) == 1
 
 
 async def test_a_response_above_max_frame_bytes_closes_the_connection_with_an_error(broker: FakeBroker) -> None:
@@ -186,7 +190,7 @@ async def test_bytes_of_another_protocol_close_the_connection_with_a_clear_error
 async def test_a_response_with_a_wrong_correlation_id_closes_the_connection(broker: FakeBroker) -> None:
     header = codec.RequestHeader(3, 0, 77, "test", {}, memoryview(b""))
     broker.intercept = lambda api, request: (
-        Raw(codec.encode_response(header, MetadataResponse("c", [], []), 0)) if api is ApiKey.METADATA else None
+        Raw(codec.encode_response(header, MetadataResponse(cluster_id="c"), 0)) if api is ApiKey.METADATA else None
     )
     async with connected(broker) as connection:
         first = connection.request(ApiKey.METADATA, ALL_TOPICS)
@@ -200,7 +204,7 @@ async def test_a_response_with_a_wrong_correlation_id_closes_the_connection(brok
 async def test_an_unrequested_response_closes_the_connection(broker: FakeBroker) -> None:
     async with connected(broker) as connection:
         header = codec.RequestHeader(3, 0, 5, "test", {}, memoryview(b""))
-        data = codec.encode_response(header, MetadataResponse("c", [], []), 0)
+        data = codec.encode_response(header, MetadataResponse(cluster_id="c"), 0)
         connection.get_buffer(-1)[: len(data)] = data
         connection.buffer_updated(len(data))
         assert connection.closed
@@ -280,8 +284,8 @@ async def test_the_response_to_a_cancelled_request_is_dropped_and_the_next_one_d
     release = asyncio.Event()
     async with connected(broker) as connection:
         broker.intercept = lambda api, request: Hold(release)
-        given_up = connection.request(ApiKey.METADATA, MetadataRequest(["orders"]))
-        wanted = connection.request(ApiKey.METADATA, MetadataRequest(["lines"]))
+        given_up = connection.request(ApiKey.METADATA, MetadataRequest.of_names(["orders"]))
+        wanted = connection.request(ApiKey.METADATA, MetadataRequest.of_names(["lines"]))
         given_up.cancel()
         release.set()
         assert (await wanted).topics[0].name == "lines"

@@ -49,7 +49,7 @@ class ThrottlingBroker:
             if loop.time() < self.muted_until:
                 self.too_early += 1
                 await asyncio.sleep(self.muted_until - loop.time())
-            response: Any = MetadataResponse("c", [], [])
+            response: Any = MetadataResponse(cluster_id="c")
             if header.api == ApiKey.API_VERSIONS:
                 apis = [ApiVersionRange(api, 0, 0) for api in (ApiKey.API_VERSIONS, ApiKey.METADATA)]
                 response = ApiVersionsResponse("b", "1", "c", 1, apis, 1 << 20)
@@ -72,7 +72,7 @@ async def throttled() -> AsyncIterator[tuple[Connection, ThrottlingBroker]]:
 
 
 def ask(connection: Connection) -> asyncio.Future[Any]:
-    return connection.request(ApiKey.METADATA, MetadataRequest(None))
+    return connection.request(ApiKey.METADATA, MetadataRequest.of_names(None))
 
 
 async def test_requests_wait_for_the_end_of_the_throttle_and_time_out_after_it() -> None:

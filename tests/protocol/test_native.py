@@ -277,11 +277,17 @@ EXCHANGES: list[tuple[ApiKey, Any, Any]] = [
     ),
     (
         ApiKey.METADATA,
-        MetadataRequest(["t"], True),
+        MetadataRequest.of_names(["t"], allow_auto_creation=True),
         MetadataResponse(
-            "cluster",
-            [BrokerAddress(1, "localhost", 9092)],
-            [TopicMetadata("t", ErrorCode.NONE, random_uuid(), (PartitionMetadata(0, ErrorCode.NONE, 1, 2),))],
+            cluster_id="c",
+            brokers=[BrokerAddress(1, "localhost", 9092)],
+            topics=[
+                TopicMetadata(
+                    name="t",
+                    topic_id=random_uuid(),
+                    partitions=(PartitionMetadata(partition=0, leader=1, leader_epoch=2),),
+                )
+            ],
         ),
     ),
     (
@@ -762,7 +768,7 @@ def test_an_impossible_frame_size_is_refused(size: int, sentence: str) -> None:
 def test_keys_from_the_future_are_ignored() -> None:
     packed = msgpack.packb([3, 0, 1, None, {"topics": None, "novelty": [1]}])
     header = codec.read_request(memoryview(struct.pack(">I", NATIVE_MAGIC << 24 | len(packed)) + packed))
-    assert codec.decode_body(header) == MetadataRequest(None)
+    assert codec.decode_body(header) == MetadataRequest.of_names(None)
 
 
 def test_a_requests_header_is_limited_and_an_answers_is_not() -> None:
@@ -771,14 +777,14 @@ def test_a_requests_header_is_limited_and_an_answers_is_not() -> None:
     with pytest.raises(FrameError, match="is above 2097152"):
         codec.read_request(memoryview(request)[4:])
     header = codec.RequestHeader(ApiKey.METADATA, 0, 1, None, {}, memoryview(b""))
-    answer = codec.encode_response(header, MetadataResponse(padding, [], []), 0)
+    answer = codec.encode_response(header, MetadataResponse(cluster_id=padding), 0)
     assert codec.read_response(memoryview(answer)[4:]).body["cluster_id"] == padding
 
 
 def test_an_answer_too_large_for_its_size_fields_is_refused() -> None:
     header = codec.RequestHeader(ApiKey.METADATA, 0, 1, None, {}, memoryview(b""))
     with pytest.raises(BrokerError, match="ask for less at a time") as refused:
-        codec.encode_response(header, MetadataResponse("x" * (1 << 24), [], []), 0)
+        codec.encode_response(header, MetadataResponse(cluster_id="x" * (1 << 24)), 0)
     assert refused.value.code == ErrorCode.INVALID_REQUEST
     with pytest.raises(BrokerError):
-        codec.encode_response(header, MetadataResponse("x", [], []), 1 << 31)
+        codec.encode_response(header, MetadataResponse(cluster_id="x"), 1 << 31)

@@ -170,7 +170,7 @@ class GatedListener:
 
     def _metadata(self, session: Session, request: Any) -> MetadataResponse:
         self.served.append(f"metadata as {session.principal}")
-        return MetadataResponse("cluster", [], [], 1)
+        return MetadataResponse(cluster_id="cluster", controller_id=1)
 
     def connect(self) -> GatedPeer:
         """Return a new connection."""

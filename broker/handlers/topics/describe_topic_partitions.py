@@ -85,17 +85,16 @@ class DescribeTopicPartitionsHandler:
 
     def _describe(self, session: Session, topic: TopicImage, numbers: list[int]) -> TopicMetadata:
         return TopicMetadata(
-            topic.name,
-            ErrorCode.NONE,
-            topic.topic_id,
-            tuple(
+            name=topic.name,
+            topic_id=topic.topic_id,
+            is_internal=is_internal(topic.name),
+            partitions=tuple(
                 describe_partition(
                     self._partitions, topic.name, number, topic.partitions[number], node_id=self._store.node_id
                 )
                 for number in numbers
             ),
-            is_internal(topic.name),
-            topic_operations(session, topic.name),
+            authorized_operations=topic_operations(session, topic.name),
         )
 
 
@@ -111,7 +110,7 @@ async def _split(
         if is_allowed(session, Operation.DESCRIBE, ResourceType.TOPIC, name, ApiKey.DESCRIBE_TOPIC_PARTITIONS):
             allowed.append(name)
         elif named:
-            denied.append(TopicMetadata(name, error))
+            denied.append(TopicMetadata(name=name, error=error))
         if turns.is_over:
             await turns.next()
     return allowed, denied

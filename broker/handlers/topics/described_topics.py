@@ -18,7 +18,7 @@ def unknown_topic(name: str) -> TopicMetadata:
     """Describe a missing topic: UNKNOWN_TOPIC_OR_PARTITION, or INVALID_TOPIC_EXCEPTION for an illegal name."""
     is_legal = topic_name_fault(name) is None
     error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_legal else ErrorCode.INVALID_TOPIC_EXCEPTION
-    return TopicMetadata(name, error, is_internal=is_internal(name))
+    return TopicMetadata(name=name, error=error, is_internal=is_internal(name))
 
 
 def describe_partition(
@@ -31,11 +31,11 @@ def describe_partition(
     """
     is_online = not partitions.is_offline(topic, number)
     return PartitionMetadata(
-        number,
-        ErrorCode.NONE if is_online and state.leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE,
-        state.leader if is_online else NO_LEADER,
-        state.leader_epoch,
-        state.replicas,
-        state.isr,
-        () if is_online or node_id not in state.replicas else (node_id,),
+        error=ErrorCode.NONE if is_online and state.leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE,
+        partition=number,
+        leader=state.leader if is_online else NO_LEADER,
+        leader_epoch=state.leader_epoch,
+        replicas=state.replicas,
+        isr=state.isr,
+        offline=() if is_online or node_id not in state.replicas else (node_id,),
     )

@@ -82,19 +82,19 @@ class MetadataHandler:
     ) -> MetadataResponse | Coroutine[None, None, MetadataResponse]:
         """Describe the topics. Returns a coroutine if topics must be created first, or if there are many.
 
-        Raises BrokerError INVALID_REQUEST for a request that is refused as a whole.
+        Raises BrokerError INVALID_REQUEST for ids in a version that takes none.
         """
-        if request.refusal is not None:
-            raise BrokerError(ErrorCode.INVALID_REQUEST, request.refusal)
-        if request.topic_ids is not None:
-            return in_turns(self._describe_ids(session, request, request.topic_ids))
-        if request.topics is None:
+        topic_ids = request.topic_ids
+        if topic_ids is not None:
+            return in_turns(self._describe_ids(session, request, topic_ids))
+        names = request.names
+        if names is None:
             return in_turns(self._describe_all(session, request))
         if request.allow_auto_creation and self._creates_topics:
-            missing = [name for name in dict.fromkeys(request.topics) if name not in self._store.image.topics]
+            missing = [name for name in dict.fromkeys(names) if name not in self._store.image.topics]
             if missing:
-                return self._create_and_describe(session, request, request.topics, missing)
-        return in_turns(self._describe_names(session, request, request.topics))
+                return self._create_and_describe(session, request, names, missing)
+        return in_turns(self._describe_names(session, request, names))
 
     async def _describe_ids(self, session: Session, request: MetadataRequest, ids: Sequence[bytes]) -> MetadataResponse:
         turns = Turns()
@@ -186,7 +186,7 @@ class MetadataHandler:
         if request.include_topic_operations:
             for topic in topics:
                 if topic.error not in _WITHOUT_OPERATIONS:
-                    topic.authorized_operations = topic_operations(session, topic.name)
+                    topic.authorized_operations = topic_operations(session, topic.topic_name)
                 if turns.is_over:
                     await turns.next()
         return MetadataResponse(
@@ -202,19 +202,21 @@ class MetadataHandler:
     def _topic_by_id(self, image: MetadataImage, topic_id: bytes, denied: frozenset[str]) -> TopicMetadata:
         topic = image.topic_by_id(topic_id)
         if topic is None:
-            return TopicMetadata("", ErrorCode.UNKNOWN_TOPIC_ID, topic_id)
+            return TopicMetadata(name=None, error=ErrorCode.UNKNOWN_TOPIC_ID, topic_id=topic_id)
         if topic.name in denied:
-            return TopicMetadata("", ErrorCode.TOPIC_AUTHORIZATION_FAILED, topic_id)
+            return TopicMetadata(name=None, error=ErrorCode.TOPIC_AUTHORIZATION_FAILED, topic_id=topic_id)
         return self._known(topic)
 
     def _topic(self, name: str, asked: _Asked) -> TopicMetadata:
         if name in asked.denied:
-            return TopicMetadata(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            return TopicMetadata(name=name, error=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         topic = self._store.image.topics.get(name)
         if topic is not None:
             return self._known(topic)
         error = asked.refused.get(name)
-        return unknown_topic(name) if error is None else TopicMetadata(name, error, is_internal=is_internal(name))
+        if error is None:
+            return unknown_topic(name)
+        return TopicMetadata(name=name, error=error, is_internal=is_internal(name))
 
     def _known(self, topic: TopicImage) -> TopicMetadata:
         name = topic.name
@@ -222,4 +224,4 @@ class MetadataHandler:
             describe_partition(self._partitions, name, number, state, node_id=self._store.node_id)
             for number, state in sorted(topic.partitions.items())
         )
-        return TopicMetadata(name, ErrorCode.NONE, topic.topic_id, partitions, is_internal(name))
+        return TopicMetadata(name=name, topic_id=topic.topic_id, is_internal=is_internal(name), partitions=partitions)

@@ -62,5 +62,5 @@ encode_response = RESPONSE.write
 
 def encode_error(version: int, request: DescribeTopicPartitionsRequest, code: ErrorCode, message: str) -> bytes:
     """The same refusal for every topic."""
-    topics = [TopicMetadata(name, code) for name in request.topics]
+    topics = [TopicMetadata(name=name, error=code) for name in request.topics]
     return RESPONSE.write(version, DescribeTopicPartitionsResponse(topics))

@@ -2,70 +2,115 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Final, Self
 
-from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.authorized_operations import NOT_ASKED
-from barnabas.protocol.messages.message import Message
 from barnabas.protocol.uuids import ZERO_UUID
+from barnabas.protocol.wire.fields import since
+from barnabas.protocol.wire.structures import Request, Struct
+from barnabas.protocol.wire.types import SHARED, Bool, Error, Int32, Nullable, NullableString, String, Uuid
+
+_TOPIC_IDS_FROM: Final = 12
+
+Nodes = Annotated[tuple[Int32, ...], SHARED]
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class MetadataRequest(Message):
-    """`topics`: names, or None for all. `allow_auto_creation`: create missing topics if the broker allows it.
-
-    `topic_ids` (16 bytes each) name topics by their ids instead. The `include` fields request authorized operations.
-    `refusal`: why the request is refused as a whole.
-    """
-
-    topics: list[str] | None
-    allow_auto_creation: bool = False
-    topic_ids: list[bytes] | None = None
-    include_topic_operations: bool = False
-    include_cluster_operations: bool = False
-    refusal: str | None = None
-
-
-@dataclass(slots=True, eq=False, repr=False)
-class BrokerAddress(Message):
+class BrokerAddress(Struct, kw_only=False):
     """A broker's address for clients of the listener that received the request."""
 
-    node_id: int
-    host: str
-    port: int
+    node_id: Int32
+    host: String
+    port: Int32
+    rack: NullableString = since(1, default=None)
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class PartitionMetadata(Message):
+class PartitionMetadata(Struct):
     """`leader` is a node id, -1 without a leader; `offline` are the node ids of offline replicas."""
 
-    partition: int
-    error: ErrorCode
-    leader: int
-    leader_epoch: int
-    replicas: tuple[int, ...] = ()
-    isr: tuple[int, ...] = ()
-    offline: tuple[int, ...] = ()
+    error: Error = ErrorCode.NONE
+    partition: Int32
+    leader: Int32
+    leader_epoch: Int32 = since(7, default=-1)
+    replicas: Nodes = ()
+    isr: Nodes = ()
+    offline: Nodes = since(5, default=())
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class TopicMetadata(Message):
-    """`topic_id` is 16 bytes, zeros for an unknown topic; `name` is empty for an unknown id."""
+class TopicMetadata(Struct):
+    """`topic_id` is 16 bytes, zeros for an unknown topic; `name` is None for an unknown id."""
 
-    name: str
-    error: ErrorCode = ErrorCode.NONE
-    topic_id: bytes = ZERO_UUID
-    partitions: tuple[PartitionMetadata, ...] = ()
-    is_internal: bool = False
-    authorized_operations: int = NOT_ASKED
+    error: Error = ErrorCode.NONE
+    name: Annotated[String | None, Nullable(12)]
+    topic_id: Uuid = since(10, default=ZERO_UUID)
+    is_internal: Bool = since(1, default=False)
+    partitions: Sequence[PartitionMetadata] = ()
+    authorized_operations: Int32 = since(8, default=NOT_ASKED)
+
+    @property
+    def topic_name(self) -> str:
+        """The name, empty for an unknown id."""
+        return self.name or ""
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class MetadataResponse(Message):
-    """`cluster_id` is the text of an id, `controller_id` one of the brokers'."""
+class MetadataResponse(Struct, flexible=9):
+    """`cluster_id` is the text of an id, `controller_id` one of the brokers'. `error` is that of the whole request."""
 
-    cluster_id: str
-    brokers: list[BrokerAddress]
-    topics: list[TopicMetadata]
-    controller_id: int = -1
-    authorized_operations: int = NOT_ASKED
+    throttle_ms: Int32 = since(3, default=0)
+    brokers: Sequence[BrokerAddress] = ()
+    cluster_id: NullableString = since(2, default=None)
+    controller_id: Int32 = since(1, default=-1)
+    topics: Sequence[TopicMetadata] = ()
+    authorized_operations: Int32 = since(8, until=10, default=NOT_ASKED)
+    error: Error = since(13, default=ErrorCode.NONE)
+
+
+class MetadataRequestTopic(Struct):
+    """A topic by its name, or by its id."""
+
+    topic_id: Uuid = since(10, default=ZERO_UUID)
+    name: Annotated[String | None, Nullable(10)]
+
+
+class MetadataRequest(Request, flexible=9):
+    """`topics` None: all, as an empty list in version 0. `allow_auto_creation`: create missing ones if the broker may.
+
+    The `include` fields request authorized operations.
+    """
+
+    topics: Annotated[Sequence[MetadataRequestTopic] | None, Nullable(1)]
+    allow_auto_creation: Bool = since(4, default=True)
+    include_cluster_operations: Bool = since(8, until=10, default=False)
+    include_topic_operations: Bool = since(8, default=False)
+
+    @classmethod
+    def of_names(cls, names: Iterable[str] | None, *, allow_auto_creation: bool = False) -> Self:
+        """Return a request for topics by name, None for all."""
+        topics = None if names is None else [MetadataRequestTopic(name=name) for name in names]
+        return cls(topics=topics, allow_auto_creation=allow_auto_creation)
+
+    @property
+    def names(self) -> list[str] | None:
+        """The names of topics, None for all."""
+        topics = self.topics
+        if topics is None or (self.version == 0 and not topics):
+            return None
+        return [each.name or "" for each in topics]
+
+    @property
+    def topic_ids(self) -> list[bytes] | None:
+        """The ids of topics; None if the request names them, or all.
+
+        Raises BrokerError INVALID_REQUEST in versions 10 and 11, which have the field, but take no ids.
+        """
+        topics = self.topics or ()
+        found = [each.topic_id for each in topics if each.topic_id != ZERO_UUID]
+        if self.version < _TOPIC_IDS_FROM and (found or any(each.name is None for each in topics)):
+            raise BrokerError(ErrorCode.INVALID_REQUEST, f"Metadata version {self.version} takes names, no ids")
+        return found or None
+
+    def refused(self, code: ErrorCode, message: str) -> MetadataResponse:
+        """The code for every named topic, and from version 13 on for the whole answer."""
+        topics = [TopicMetadata(name=each.name or "", topic_id=each.topic_id, error=code) for each in self.topics or ()]
+        return MetadataResponse(topics=topics, error=code)

@@ -23,7 +23,7 @@ from tests.support.wire import WireClient, produce_request
 def neighbour(daemon: Daemon) -> Iterator[WireClient]:
     """Another client, which must not be affected."""
     with WireClient(daemon.host, daemon.port) as client:
-        client.call(ApiKey.METADATA, MetadataRequest([]))
+        client.call(ApiKey.METADATA, MetadataRequest.of_names([]))
         yield client
 
 
@@ -56,7 +56,7 @@ def test_broken_framing_closes_its_connection_with_one_log_line(
     wire.socket.sendall(sent)
     assert wire.is_closed_by_broker()
     assert len(log_lines_with(daemon, sentence)) == before + 1
-    neighbour.call(ApiKey.METADATA, MetadataRequest([]))
+    neighbour.call(ApiKey.METADATA, MetadataRequest.of_names([]))
 
 
 def test_a_frame_that_ends_half_way_writes_nothing(
@@ -71,7 +71,7 @@ def test_a_frame_that_ends_half_way_writes_nothing(
 
 
 def test_a_frame_may_come_byte_by_byte(wire: WireClient) -> None:
-    for byte in wire.frame(ApiKey.METADATA, MetadataRequest([])):
+    for byte in wire.frame(ApiKey.METADATA, MetadataRequest.of_names([])):
         wire.socket.sendall(bytes([byte]))
     assert wire.receive().error == 0
 
@@ -222,7 +222,7 @@ def test_acks_0_is_not_answered_and_its_error_closes_the_connection(
 ) -> None:
     neighbour.create_topic("fireandforget")
     wire.send(ApiKey.PRODUCE, produce_request("fireandforget", batch(), acks=0))
-    assert wire.call(ApiKey.METADATA, MetadataRequest([])).topics == []
+    assert wire.call(ApiKey.METADATA, MetadataRequest.of_names([])).topics == []
     assert neighbour.end_offset("fireandforget") == 1
     wire.send(ApiKey.PRODUCE, produce_request("nowhere", batch(), acks=0))
     assert wire.is_closed_by_broker()

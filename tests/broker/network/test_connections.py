@@ -68,7 +68,7 @@ def test_topics_that_a_client_has_created_by_naming_them_leave_enough_descriptor
     daemon.start()
     with daemon, WireClient(daemon.host, daemon.port) as client:
         client.create_topic("t")
-        asked = MetadataRequest([f"named-{n}" for n in range(60)], allow_auto_creation=True)
+        asked = MetadataRequest.of_names([f"named-{n}" for n in range(60)], allow_auto_creation=True)
         found = [topic.error for topic in client.call(ApiKey.METADATA, asked).topics]
         assert set(found) == {ErrorCode.NONE, ErrorCode.POLICY_VIOLATION}
         assert found.count(ErrorCode.NONE) == 128 // 6 - 1
@@ -89,7 +89,7 @@ def test_max_connections_can_be_changed_at_run_time(tmp_path: Path) -> None:
             assert second.is_closed_by_broker()
         alter(client, AlterConfigOp("max.connections", OP_DELETE))
         with WireClient(daemon.host, daemon.port) as second:
-            second.call(ApiKey.METADATA, MetadataRequest([]))
+            second.call(ApiKey.METADATA, MetadataRequest.of_names([]))
 
 
 def test_a_slow_reader_that_still_reads_is_not_idle(tmp_path: Path, batch: Batch) -> None:
@@ -106,7 +106,7 @@ def test_a_slow_reader_that_still_reads_is_not_idle(tmp_path: Path, batch: Batch
                 got += len(slow._read(min(MIB, size - got)))
                 # A client of limited speed, which needs twice the idle limit for the whole response.
                 time.sleep(max(0.0, started + 4.0 * got / size - time.monotonic()))
-            slow.call(ApiKey.METADATA, MetadataRequest([]))
+            slow.call(ApiKey.METADATA, MetadataRequest.of_names([]))
 
 
 def test_a_slow_writer_that_still_writes_is_not_idle(tmp_path: Path, batch: Batch) -> None:
@@ -140,7 +140,7 @@ def test_a_client_that_never_reads_is_cut_off_as_idle_and_costs_no_memory(tmp_pa
             assert closed
         assert resident_bytes(daemon.pid) - before < 20 * MIB
         with WireClient(daemon.host, daemon.port) as client:
-            client.call(ApiKey.METADATA, MetadataRequest([]))
+            client.call(ApiKey.METADATA, MetadataRequest.of_names([]))
 
 
 def test_thousands_of_pipelined_fetches_are_answered_in_order_in_bounded_memory(
@@ -167,7 +167,7 @@ def test_a_frame_that_is_announced_but_not_sent_costs_no_memory(daemon: Daemon, 
     liars = [WireClient(daemon.host, daemon.port) for _ in range(50)]
     for liar in liars:
         liar.socket.sendall(struct.pack(">iI", 100 * MIB, 0xB7000010))
-    wire.call(ApiKey.METADATA, MetadataRequest([]))
+    wire.call(ApiKey.METADATA, MetadataRequest.of_names([]))
     assert resident_bytes(daemon.pid) - before < 20 * MIB
     for liar in liars:
         liar.socket.close()

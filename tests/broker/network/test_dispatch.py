@@ -25,14 +25,14 @@ from barnabas.protocol.messages.topics.metadata import MetadataRequest, Metadata
 from barnabas.protocol.native import codec
 from tests.support.kafka.kafka_wire import answer_of, metadata_request, request_frame
 
-TOO_MUCH = MetadataResponse("cluster", [], [TopicMetadata("t" * 30_000)] * 600)
+TOO_MUCH = MetadataResponse(cluster_id="cluster", topics=[TopicMetadata(name="t" * 30_000)] * 600)
 """A header of 18 MB."""
 
-SMALL = MetadataResponse("cluster", [], [])
+SMALL = MetadataResponse(cluster_id="cluster")
 
 
 def frame() -> memoryview:
-    request = b"".join(codec.encode_request(ApiKey.METADATA, 7, "me", MetadataRequest(None)))
+    request = b"".join(codec.encode_request(ApiKey.METADATA, 7, "me", MetadataRequest.of_names(None)))
     return memoryview(request)[4:]
 
 

@@ -61,7 +61,7 @@ def requests(rng: random.Random, batch: Batch) -> list[tuple[ApiKey, Any]]:
         ),
         (ApiKey.FETCH, fetch_request("fuzz", rng.randrange(3), rng.randrange(2), max_wait_ms=rng.choice([0, 2]))),
         (ApiKey.LIST_OFFSETS, ListOffsetsRequest(0, [ListOffsetsTopic("fuzz", [ListOffsetsPartition(0, offset)])])),
-        (ApiKey.METADATA, MetadataRequest(rng.choice([None, [], ["fuzz", "none"]]))),
+        (ApiKey.METADATA, MetadataRequest.of_names(rng.choice([None, [], ["fuzz", "none"]]))),
         (ApiKey.API_VERSIONS, HELLO),
         (ApiKey.CREATE_TOPICS, CreateTopicsRequest([NewTopic(topic, rng.choice([-1, 1, 2]))], validate_only=True)),
         (ApiKey.CREATE_TOPICS, CreateTopicsRequest([NewTopic(topic, 1, -1, {"retention.ms": "1000"})])),
@@ -172,7 +172,7 @@ def test_spoiled_frames_of_every_api_disturb_nobody(
     rng = random.Random(f"{seed} {spoil.__name__}")
     topic = f"neighbour.{seed}.{spoil.__name__}"
     wire.create_topic(topic)
-    if wire.call(ApiKey.METADATA, MetadataRequest(["fuzz"])).topics[0].error:
+    if wire.call(ApiKey.METADATA, MetadataRequest.of_names(["fuzz"])).topics[0].error:
         wire.create_topic("fuzz", partitions=2)
     before = resident_bytes(daemon.pid)
     client: WireClient | None = None
@@ -210,7 +210,7 @@ def test_a_header_that_would_take_a_gigabyte_when_decoded_is_refused(daemon: Dae
 
 
 def test_a_request_that_names_more_than_a_broker_can_have_is_refused(daemon: Daemon, wire: WireClient) -> None:
-    wire.send(ApiKey.METADATA, MetadataRequest([""] * 260_000))
+    wire.send(ApiKey.METADATA, MetadataRequest.of_names([""] * 260_000))
     assert wire.is_closed_by_broker()
     assert "more than 250000 values in one request" in daemon.log
 
@@ -246,6 +246,6 @@ def test_a_client_that_closes_within_every_kind_of_request_disturbs_nobody(
                 client.socket.sendall(frame * 3 + frame[: rng.randrange(len(frame))])
                 if rng.random() < 0.5:  # a reset instead of an orderly close
                     client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    wire.call(ApiKey.METADATA, MetadataRequest(None))
+    wire.call(ApiKey.METADATA, MetadataRequest.of_names(None))
     assert "a bug" not in daemon.log
     assert "Traceback" not in daemon.log

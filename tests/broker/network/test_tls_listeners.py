@@ -174,7 +174,9 @@ def test_peers_that_never_finish_a_handshake_stop_nobody_else(
         ExitStack() as crowd,
         TlsClient(measured_daemon.host, measured_daemon.port, trusting(authority)) as before,
     ):
-        assert before.call(ApiKey.METADATA, MetadataRequest(None)).topics is not None  # imports what requests need
+        assert (
+            before.call(ApiKey.METADATA, MetadataRequest.of_names(None)).topics is not None
+        )  # imports what requests need
         before_bytes = resident_bytes(measured_daemon)
         address = (measured_daemon.host, measured_daemon.port)
         peers = []
@@ -182,12 +184,12 @@ def test_peers_that_never_finish_a_handshake_stop_nobody_else(
             peers.append(crowd.enter_context(socket.create_connection(address, timeout=TIMEOUT_S)))
             peers[-1].sendall(part)
             if number % 40 == 0:  # fewer than socket.listen.backlog.size, above which the kernel drops connections
-                assert before.call(ApiKey.METADATA, MetadataRequest(None)).topics is not None
+                assert before.call(ApiKey.METADATA, MetadataRequest.of_names(None)).topics is not None
         # An old connection and new ones are served while all of them wait.
-        assert before.call(ApiKey.METADATA, MetadataRequest(None)).topics is not None
+        assert before.call(ApiKey.METADATA, MetadataRequest.of_names(None)).topics is not None
         for _ in range(5):
             with TlsClient(measured_daemon.host, measured_daemon.port, trusting(authority)) as client:
-                assert client.call(ApiKey.METADATA, MetadataRequest(None)).topics is not None
+                assert client.call(ApiKey.METADATA, MetadataRequest.of_names(None)).topics is not None
         for peer in peers:
             peer.setblocking(False)
         if share < 1:
@@ -218,7 +220,7 @@ def test_unfinished_handshakes_end_at_the_timeout_and_are_counted(
             with ExitStack() as clients:
                 for _ in range(3):
                     client = clients.enter_context(TlsClient(daemon.host, daemon.port, trusting(authority)))
-                    client.call(ApiKey.METADATA, MetadataRequest(None))
+                    client.call(ApiKey.METADATA, MetadataRequest.of_names(None))
                 with socket.create_connection((daemon.host, daemon.port), timeout=TIMEOUT_S) as fourth:
                     assert fourth.recv(1) == b""
             wait_for_metric(daemon, "barnabas_connections_open", 0)

@@ -147,7 +147,7 @@ def test_answers_come_in_the_order_of_requests_long_polls_included(
     wire.create_topic("order")
     with WireClient(daemon.host, daemon.port) as reader:
         reader.send(ApiKey.FETCH, fetch_request("order", 0, max_wait_ms=LONG_POLL_MS))
-        reader.send(ApiKey.METADATA, MetadataRequest([]))
+        reader.send(ApiKey.METADATA, MetadataRequest.of_names([]))
         wire.produce("order", batch(b"go"))
         assert [reader.receive().api for _ in range(2)] == [ApiKey.FETCH, ApiKey.METADATA]
 

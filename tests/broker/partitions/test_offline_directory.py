@@ -122,7 +122,7 @@ def test_a_log_that_cannot_be_made_fails_its_own_topic_only(two: TwoDirectories,
 def test_a_partition_of_an_offline_directory_has_no_leader_in_the_metadata(two: TwoDirectories, batch: Batch) -> None:
     with WireClient(two.daemon.host, two.daemon.port) as client:
         fail_second_directory(two, client, batch)
-        topic = client.call(ApiKey.METADATA, MetadataRequest(["t"])).topics[0]
+        topic = client.call(ApiKey.METADATA, MetadataRequest.of_names(["t"])).topics[0]
         found = {each.partition: (each.error, each.leader) for each in topic.partitions}
         assert found == {two.here: (ErrorCode.NONE, 1), two.there: (ErrorCode.LEADER_NOT_AVAILABLE, -1)}
     kinds = schema("describe_topic_partitions", 0, "request")

@@ -83,7 +83,7 @@ def test_clients_that_go_before_their_durable_answer_disturb_nobody(
             producer.send(ApiKey.PRODUCE, produce_request("abandoned", batch()))
             producer.send(ApiKey.PRODUCE, produce_request("abandoned", batch()))
     assert wire.produce("abandoned", batch()).error == ErrorCode.NONE
-    wire.call(ApiKey.METADATA, MetadataRequest([]))
+    wire.call(ApiKey.METADATA, MetadataRequest.of_names([]))
     assert "a bug" not in daemon.log
     assert "Traceback" not in daemon.log
 

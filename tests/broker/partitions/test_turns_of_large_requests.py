@@ -123,7 +123,7 @@ PARTITIONS: Any = NoPartitions()
 
 def ask_metadata() -> Any:
     handler = MetadataHandler(STORE, NOTHING, ADDRESSES, NOTHING, NOTHING)
-    return handler(SESSION, MetadataRequest(NAMES, allow_auto_creation=False))
+    return handler(SESSION, MetadataRequest.of_names(NAMES, allow_auto_creation=False))
 
 
 COORDINATORS: Any = SimpleNamespace(unserved=lambda _type, _key: None)

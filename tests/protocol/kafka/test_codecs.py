@@ -10,13 +10,12 @@ from uuid import UUID
 import pytest
 from kio.schema.index import schema_name_map
 
-from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.kafka import dialect
 from barnabas.protocol.kafka.apis import KAFKA_APIS, ROUTES, KafkaApi
 from barnabas.protocol.kafka.cluster import api_versions
 from barnabas.protocol.kafka.data import init_producer_id, list_offsets, offset_for_leader_epoch
 from barnabas.protocol.kafka.topics import metadata
-from barnabas.protocol.messages.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 from barnabas.protocol.messages.cluster.api_versions import ApiVersionsResponse, Feature
 from barnabas.protocol.messages.data import list_offsets as offsets
 from barnabas.protocol.messages.data.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -29,11 +28,7 @@ from barnabas.protocol.messages.data.offset_for_leader_epoch import (
     OffsetForLeaderEpochResponse,
 )
 from barnabas.protocol.messages.topics.metadata import (
-    BrokerAddress,
     MetadataRequest,
-    MetadataResponse,
-    PartitionMetadata,
-    TopicMetadata,
 )
 from tests.support.kafka.kafka_wire import message_type, read, schema, written
 
@@ -91,11 +86,11 @@ def test_a_metadata_request_for_all_for_none_and_for_some_topics(version: int) -
     }
     key = {"topic_id": None} if version >= 10 else {}
     some = (kio.MetadataRequestTopic(name="a", **key), kio.MetadataRequestTopic(name="ä", **key))
-    assert metadata.decode_request(version, body(kind(topics=some, **flags))).topics == ["a", "ä"]
+    assert metadata.decode_request(version, body(kind(topics=some, **flags))).names == ["a", "ä"]
     none = metadata.decode_request(version, body(kind(topics=(), **flags)))
-    assert none.topics == ([] if version > 0 else None)
+    assert none.names == ([] if version > 0 else None)
     if version > 0:
-        assert metadata.decode_request(version, body(kind(topics=None, **flags))).topics is None
+        assert metadata.decode_request(version, body(kind(topics=None, **flags))).names is None
     if version >= 4:
         refused = metadata.decode_request(version, body(kind(topics=some, allow_auto_topic_creation=False, **flags)))
         assert not refused.allow_auto_creation
@@ -114,59 +109,18 @@ def test_topics_are_requested_by_id_from_version_12_on(version: int) -> None:
     topics = (kio.MetadataRequestTopic(topic_id=UUID(bytes=TOPIC_ID), name=None),)
     data = body(kio.MetadataRequest(topics=topics, include_topic_authorized_operations=False, **flags))
     if version >= 12:
-        assert metadata.decode_request(version, data) == MetadataRequest(None, True, [TOPIC_ID])
+        assert metadata.decode_request(version, data).topic_ids == [TOPIC_ID]
     else:
         asked = metadata.decode_request(version, data)
-        assert asked.refusal is not None
-        error = metadata.encode_error(version, asked, ErrorCode.INVALID_REQUEST, asked.refusal)
+        with pytest.raises(BrokerError, match=f"Metadata version {version} takes names, no ids"):
+            _ = asked.topic_ids
+        error = metadata.encode_error(version, asked, ErrorCode.INVALID_REQUEST, "no ids")
         assert [each.error_code for each in answer("metadata", version, error).topics] == [ErrorCode.INVALID_REQUEST]
 
 
 @pytest.mark.parametrize("version", METADATA_VERSIONS)
-def test_an_answer_to_metadata_is_read_back(version: int) -> None:
-    partition = PartitionMetadata(3, ErrorCode.LEADER_NOT_AVAILABLE, -1, 5, (1, 2), (1,), (2,))
-    response = MetadataResponse(
-        "cluster",
-        [BrokerAddress(1, "host", 9092)],
-        [
-            TopicMetadata("known", ErrorCode.NONE, TOPIC_ID, (partition,), True, TOPIC_OPERATIONS),
-            TopicMetadata("", ErrorCode.UNKNOWN_TOPIC_ID, TOPIC_ID),
-            TopicMetadata("", ErrorCode.INVALID_TOPIC_EXCEPTION),
-        ],
-        1,
-        CLUSTER_OPERATIONS,
-    )
-    found = answer("metadata", version, metadata.encode_response(version, response))
-    assert [(each.node_id, each.host, each.port) for each in found.brokers] == [(1, "host", 9092)]
-    known, unknown, unnamed = found.topics
-    assert (unnamed.name, unnamed.error_code) == ("", ErrorCode.INVALID_TOPIC_EXCEPTION)
-    assert (known.name, known.error_code) == ("known", ErrorCode.NONE)
-    assert (unknown.name, unknown.error_code) == (None if version >= 12 else "", ErrorCode.UNKNOWN_TOPIC_ID)
-    (only,) = known.partitions
-    assert (only.partition_index, only.error_code, only.leader_id) == (3, ErrorCode.LEADER_NOT_AVAILABLE, -1)
-    assert (only.replica_nodes, only.isr_nodes) == ((1, 2), (1,))
-    if version >= 1:
-        assert (found.controller_id, known.is_internal) == (1, True)
-    if version >= 2:
-        assert found.cluster_id == "cluster"
-    if version >= 5:
-        assert only.offline_replicas == (2,)
-    if version >= 7:
-        assert only.leader_epoch == 5
-    if version >= 8:
-        assert known.topic_authorized_operations == TOPIC_OPERATIONS
-        assert unknown.topic_authorized_operations == NOT_ASKED
-    if 8 <= version <= 10:
-        assert found.cluster_authorized_operations == CLUSTER_OPERATIONS
-    if version >= 10:
-        assert known.topic_id.bytes == TOPIC_ID
-    if version >= 13:
-        assert found.error_code == ErrorCode.NONE
-
-
-@pytest.mark.parametrize("version", METADATA_VERSIONS)
 def test_metadata_refused_as_a_whole_has_the_code_for_every_topic(version: int) -> None:
-    data = metadata.encode_error(version, MetadataRequest(["a", "b"]), ErrorCode.UNKNOWN_SERVER_ERROR, "a bug")
+    data = metadata.encode_error(version, MetadataRequest.of_names(["a", "b"]), ErrorCode.UNKNOWN_SERVER_ERROR, "a bug")
     found = answer("metadata", version, data)
     assert [(each.name, each.error_code) for each in found.topics] == [("a", -1), ("b", -1)]
     if version >= 13:

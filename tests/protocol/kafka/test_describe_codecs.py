@@ -73,12 +73,21 @@ def test_a_page_of_topics_both_ways() -> None:
     request = decoded(PAGE, 0, topics=topics, response_partition_limit=5, cursor=cursor)
     assert request == DescribeTopicPartitionsRequest(["a", "b"], 5, Cursor("b", 3))
     assert decoded(PAGE, 0, topics=(), cursor=None) == DescribeTopicPartitionsRequest([])
-    partition = PartitionMetadata(3, ErrorCode.NONE, 1, 4, (1,), (1,))
+    partition = PartitionMetadata(partition=3, leader=1, leader_epoch=4, replicas=(1,), isr=(1,))
     answer = encoded(
         PAGE,
         0,
         DescribeTopicPartitionsResponse(
-            [TopicMetadata("b", ErrorCode.NONE, ID, (partition,), True, TOPIC_OPERATIONS)], Cursor("c", 0)
+            [
+                TopicMetadata(
+                    name="b",
+                    topic_id=ID,
+                    is_internal=True,
+                    partitions=(partition,),
+                    authorized_operations=TOPIC_OPERATIONS,
+                )
+            ],
+            Cursor("c", 0),
         ),
     )
     assert answer["next_cursor"] == {"topic_name": "c", "partition_index": 0}

@@ -24,7 +24,7 @@ from barnabas.protocol.kafka.schema import (
     Tagged,
     rows,
 )
-from barnabas.protocol.kafka.topics import create_topics, metadata
+from barnabas.protocol.kafka.topics import create_topics
 from barnabas.protocol.messages.api_key import ApiKey
 from tests.support.kafka.declared import DECLARED
 from tests.support.kafka.definitions import NEWEST
@@ -85,8 +85,6 @@ HOSTILE = [
     (create_topics.REQUEST, 7, b"\x00", "topics: an array that is null"),
     (create_topics.REQUEST, 7, b"\x01\x00\x00", "timeout_ms: a field of 4 bytes, but 2 bytes are left"),
     (create_topics.REQUEST, 7, b"\x01\x00\x00\x00\x00\x00\xff\xff\xff\xff\x0f", "tagged fields: varint at position 11"),
-    (metadata.REQUEST, 0, b"\x7f\xff\xff\xff", "topics: an array of 2147483647 items"),
-    (metadata.REQUEST, 0, b"\x00\x00\x00\x01\x00\x01\xff", "topics: name: a string that is not UTF-8"),
 ]
 
 
@@ -97,13 +95,6 @@ def test_an_invalid_request_is_a_decode_error_that_names_the_field(
     with pytest.raises(DecodeError) as caught:
         message.read(version, memoryview(data))
     assert str(caught.value).startswith(sentence)
-
-
-def test_more_items_than_a_request_may_have_are_refused_before_they_are_built(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_ITEMS", 10)
-    metadata.REQUEST.read(0, memoryview((10).to_bytes(4, "big") + b"\x00\x01t" * 10))
-    with pytest.raises(DecodeError, match="more than 10 array items in one message"):
-        metadata.REQUEST.read(0, memoryview((11).to_bytes(4, "big") + b"\x00\x01t" * 11))
 
 
 def test_the_items_of_nested_arrays_count_together(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,18 @@ import pytest
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.wire.fields import since, tagged, until
 from barnabas.protocol.wire.structures import Request, Struct, StructType
-from barnabas.protocol.wire.types import Bool, Int16, Int32, Int64, Message, Nullable, NullableString, String, Uuid
+from barnabas.protocol.wire.types import (
+    SHARED,
+    Bool,
+    Int16,
+    Int32,
+    Int64,
+    Message,
+    Nullable,
+    NullableString,
+    String,
+    Uuid,
+)
 
 ID = bytes(range(16))
 
@@ -36,6 +47,10 @@ class Ask(Request, flexible=2):
     owner: Annotated[Partition | None, Nullable(2)] = since(2, default=None)
     is_dry: Bool = tagged(1, since=2, default=False)
     hosts: Sequence[String] = tagged(0, since=3, default=())
+
+
+class Replicas(Struct, flexible=1):
+    sets: Sequence[Annotated[tuple[Int32, ...], SHARED]]
 
 
 class Answer(Struct):
@@ -158,6 +173,15 @@ def test_a_value_that_cannot_be_written_is_a_value_error_that_names_the_field() 
 def test_a_long_message_is_cut_to_what_a_classic_string_holds() -> None:
     found = Answer.decode(0, Answer(message="ä€" * 40_000).encode(0))
     assert found.message == "ä€" * 4000
+
+
+def test_shared_tuples_are_written_as_others_are() -> None:
+    value = Replicas(sets=[(1, 2), (), (3,), (1, 2)])
+    classic = bytes.fromhex("00000004 00000002 00000001 00000002 00000000 00000001 00000003 00000002 00000001 00000002")
+    assert value.encode(0) == classic
+    assert value.encode(1) == bytes.fromhex("05 03 00000001 00000002 01 02 00000003 03 00000001 00000002 00")
+    for version in (0, 1):
+        assert Replicas.decode_whole(version, value.encode(version)) == value
 
 
 def test_constructors_take_keywords_and_name_what_is_missing() -> None:

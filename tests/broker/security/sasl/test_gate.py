@@ -119,7 +119,7 @@ def test_a_native_client_authenticates(server: GatedListener, peer: GatedPeer) -
     answer = peer.native_authenticate(b"\0alice\0pencil")
     assert answer is not None
     assert codec.decode_response(answer).error == 0
-    assert peer.native(ApiKey.METADATA, MetadataRequest(None)) is not None
+    assert peer.native(ApiKey.METADATA, MetadataRequest.of_names(None)) is not None
     assert server.served == ["metadata as User:alice"]
 
 

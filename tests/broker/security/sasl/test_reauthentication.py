@@ -95,9 +95,9 @@ def test_a_native_client_reauthenticates(peer: GatedPeer) -> None:
     peer.loop.pass_time(LIFETIME_MS - 500)
     assert log_in().session_lifetime_ms == LIFETIME_MS
     peer.loop.pass_time(LIFETIME_MS - 500)
-    assert peer.native(ApiKey.METADATA, MetadataRequest(None)) is not None
+    assert peer.native(ApiKey.METADATA, MetadataRequest.of_names(None)) is not None
     peer.loop.pass_time(LIFETIME_MS)
-    assert peer.native(ApiKey.METADATA, MetadataRequest(None)) is None
+    assert peer.native(ApiKey.METADATA, MetadataRequest.of_names(None)) is None
     assert peer.is_closed()
 
 
