@@ -35,11 +35,13 @@ async def authenticate(settings: SecuritySettings, ask: Ask, peer: str) -> int:
     mechanism = settings.mechanism
     assert mechanism is not None, "the settings have a mechanism"
     client = await asyncio.to_thread(begin_login, settings)
-    handshake: SaslHandshakeResponse = await ask(ApiKey.SASL_HANDSHAKE, SaslHandshakeRequest(mechanism))
+    handshake: SaslHandshakeResponse = await ask(ApiKey.SASL_HANDSHAKE, SaslHandshakeRequest(mechanism=mechanism))
     ensure_mechanism(settings, handshake, peer)
     message: bytes | None = client.start()
     while message is not None:
-        answer: SaslAuthenticateResponse = await ask(ApiKey.SASL_AUTHENTICATE, SaslAuthenticateRequest(message))
+        answer: SaslAuthenticateResponse = await ask(
+            ApiKey.SASL_AUTHENTICATE, SaslAuthenticateRequest(auth_bytes=message)
+        )
         if answer.error is not ErrorCode.NONE:
             raise refused_login(peer, mechanism, answer.message or answer.error.name)
         try:

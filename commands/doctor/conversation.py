@@ -25,6 +25,8 @@ from barnabas.commands.doctor.steps import NoAnswerError, Step
 from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.framing import SIZE_PREFIX
 from barnabas.protocol.kafka import client_requests
+from barnabas.protocol.kafka.client.api import ClientApi
+from barnabas.protocol.kafka.client.sasl import SASL_AUTHENTICATE, SASL_HANDSHAKE
 from barnabas.protocol.kafka.client_requests import OPERATIONS_VERSION, AccessView, ClusterView
 from barnabas.protocol.kafka.group_access_requests import (
     GROUPS_VERSION,
@@ -42,6 +44,7 @@ from barnabas.protocol.messages.security.sasl import (
 )
 from barnabas.protocol.messages.topics.metadata import MetadataRequest
 from barnabas.protocol.native import codec
+from barnabas.protocol.wire.structures import Struct
 
 CLIENT_ID = "barnabas-doctor"
 MAX_ANSWER_BYTES = 16 * 1024 * 1024
@@ -114,15 +117,15 @@ class Conversation:
 
     def sasl_handshake(self, mechanism: str) -> SaslHandshakeResponse:
         """Request a mechanism."""
-        request = SaslHandshakeRequest(mechanism)
-        answer = self._ask(client_requests.sasl_handshake_request(self._next_id(), CLIENT_ID, request))
-        return client_requests.sasl_handshake_answer(self._correlation_id, answer)
+        answer: SaslHandshakeResponse = self._exchange(SASL_HANDSHAKE, SaslHandshakeRequest(mechanism=mechanism))
+        return answer
 
     def sasl_authenticate(self, message: bytes) -> SaslAuthenticateResponse:
         """Send one message of the mechanism."""
-        request = SaslAuthenticateRequest(message)
-        answer = self._ask(client_requests.sasl_authenticate_request(self._next_id(), CLIENT_ID, request))
-        return client_requests.sasl_authenticate_answer(self._correlation_id, answer)
+        answer: SaslAuthenticateResponse = self._exchange(
+            SASL_AUTHENTICATE, SaslAuthenticateRequest(auth_bytes=message)
+        )
+        return answer
 
     def cluster(self) -> ClusterView:
         """Request Metadata without topics."""
@@ -227,6 +230,12 @@ class Conversation:
     def _next_id(self) -> int:
         self._correlation_id += 1
         return self._correlation_id
+
+    def _exchange(self, api: ClientApi, request: Struct) -> Any:
+        """Send a request in the lowest version of this client, which every broker has, and return the answer."""
+        answer = self._ask(api.frame(api.lowest, self._next_id(), CLIENT_ID, request))
+        body = client_requests.answer_body(self._correlation_id, answer)
+        return api.read(api.lowest, memoryview(answer)[body.position :])
 
     def _ask(self, frame: bytes) -> bytes:
         """Send a frame and return the answer, without its size."""

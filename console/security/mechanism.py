@@ -26,7 +26,7 @@ async def offered_mechanism(config: ClientConfig) -> str | None:
         connection = await kafka.any_connection()
         if connection.version_of(SASL_HANDSHAKE) is None:
             return None
-        asked = SaslHandshakeRequest(PASSWORD_MECHANISMS[0])
+        asked = SaslHandshakeRequest(mechanism=PASSWORD_MECHANISMS[0])
         answer: SaslHandshakeResponse = await connection.request(SASL_HANDSHAKE, asked)
     finally:
         kafka.close()

@@ -15,10 +15,6 @@
     Metadata v8       request: as v4, then boolean cluster operations | boolean topic operations
                       response: as v4 with each topic (int16 error | string name | boolean internal | partitions |
                       int32 operations) | int32 cluster operations
-    SaslHandshake v1  request: string mechanism
-                      response: int16 error | array of mechanisms
-    SaslAuthenticate v1  request: bytes
-                      response: int16 error | string message | bytes | int64 session lifetime ms
 
 Written by hand because they are small, in classic versions that every broker since Kafka 0.11 answers.
 Source: Kafka's message definitions.
@@ -33,12 +29,6 @@ from typing import Final, NamedTuple, TypeVar
 from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.kafka.client.fields import known_error
 from barnabas.protocol.messages.api_key import ApiKey
-from barnabas.protocol.messages.security.sasl import (
-    SaslAuthenticateRequest,
-    SaslAuthenticateResponse,
-    SaslHandshakeRequest,
-    SaslHandshakeResponse,
-)
 from barnabas.protocol.messages.topics.metadata import BrokerAddress
 from barnabas.protocol.primitives import Reader
 
@@ -51,7 +41,6 @@ _METADATA_VERSION = 4
 OPERATIONS_VERSION: Final = 8
 """The version of Metadata with authorized operations."""
 
-_SASL_VERSION = 1
 _LENGTH = struct.Struct(">h")
 _ALL_TOPICS = b"\xff\xff\xff\xff\x00"  # a null array, and create nothing
 _NO_TOPICS = b"\x00\x00\x00\x00\x00"  # an empty array, and create nothing
@@ -162,33 +151,6 @@ def access_answer(correlation_id: int, answer: bytes) -> AccessView:
 
     topics = tuple(_array(reader, topic))
     return AccessView(reader.int32(), topics)
-
-
-def sasl_handshake_request(correlation_id: int, client_id: str, request: SaslHandshakeRequest) -> bytes:
-    """Return a SaslHandshake request as a whole frame."""
-    body = _string_bytes(request.mechanism)
-    return request_frame(ApiKey.SASL_HANDSHAKE, _SASL_VERSION, correlation_id, client_id, body)
-
-
-def sasl_handshake_answer(correlation_id: int, answer: bytes) -> SaslHandshakeResponse:
-    """Read a response without its size field. Raises DecodeError."""
-    reader = answer_body(correlation_id, answer)
-    error = known_error(reader.int16())
-    return SaslHandshakeResponse(error, _array(reader, lambda: _string(reader) or ""))
-
-
-def sasl_authenticate_request(correlation_id: int, client_id: str, request: SaslAuthenticateRequest) -> bytes:
-    """Return a SaslAuthenticate request as a whole frame."""
-    body = _SIZE.pack(len(request.auth_bytes)) + request.auth_bytes
-    return request_frame(ApiKey.SASL_AUTHENTICATE, _SASL_VERSION, correlation_id, client_id, body)
-
-
-def sasl_authenticate_answer(correlation_id: int, answer: bytes) -> SaslAuthenticateResponse:
-    """Read a response without its size field. Raises DecodeError."""
-    reader = answer_body(correlation_id, answer)
-    error, message = known_error(reader.int16()), _string(reader)
-    data = bytes(reader.raw(max(0, reader.int32())))
-    return SaslAuthenticateResponse(data, reader.int64(), error, message)
 
 
 def request_frame(api: ApiKey, version: int, correlation_id: int, client_id: str, body: bytes) -> bytes:

@@ -26,7 +26,7 @@ def encode_handshake(request: SaslHandshakeRequest) -> dict[str, Any]:
 
 def decode_handshake(body: dict[str, Any]) -> SaslHandshakeRequest:
     """Raises DecodeError, naming the field."""
-    return SaslHandshakeRequest(text(field(body, "mechanism"), "mechanism"))
+    return SaslHandshakeRequest(mechanism=text(field(body, "mechanism"), "mechanism"))
 
 
 def encode_handshake_response(response: SaslHandshakeResponse) -> dict[str, Any]:
@@ -37,8 +37,8 @@ def encode_handshake_response(response: SaslHandshakeResponse) -> dict[str, Any]
 def decode_handshake_response(body: dict[str, Any]) -> SaslHandshakeResponse:
     """Raises DecodeError, naming the field."""
     return SaslHandshakeResponse(
-        error_code(field(body, "error"), "error"),
-        [text(each, "mechanisms[]") for each in array(field(body, "mechanisms"), "mechanisms")],
+        error=error_code(field(body, "error"), "error"),
+        mechanisms=[text(each, "mechanisms[]") for each in array(field(body, "mechanisms"), "mechanisms")],
     )
 
 
@@ -49,7 +49,7 @@ def encode_authenticate(request: SaslAuthenticateRequest) -> dict[str, Any]:
 
 def decode_authenticate(body: dict[str, Any]) -> SaslAuthenticateRequest:
     """Raises DecodeError, naming the field."""
-    return SaslAuthenticateRequest(binary(field(body, "auth_bytes"), "auth_bytes"))
+    return SaslAuthenticateRequest(auth_bytes=binary(field(body, "auth_bytes"), "auth_bytes"))
 
 
 def encode_authenticate_response(response: SaslAuthenticateResponse) -> dict[str, Any]:
@@ -65,8 +65,8 @@ def encode_authenticate_response(response: SaslAuthenticateResponse) -> dict[str
 def decode_authenticate_response(body: dict[str, Any]) -> SaslAuthenticateResponse:
     """Raises DecodeError, naming the field."""
     return SaslAuthenticateResponse(
-        binary(field(body, "auth_bytes"), "auth_bytes"),
-        integer(field(body, "session_lifetime_ms"), "session_lifetime_ms", INT64),
-        error_code(field(body, "error"), "error"),
-        long_text(field(body, "message", None), "message") or "",
+        auth_bytes=binary(field(body, "auth_bytes"), "auth_bytes"),
+        session_lifetime_ms=integer(field(body, "session_lifetime_ms"), "session_lifetime_ms", INT64),
+        error=error_code(field(body, "error"), "error"),
+        message=long_text(field(body, "message", None), "message") or "",
     )

@@ -230,13 +230,17 @@ TOPICS_RESPONSE = TopicsResponse([TopicResult("t", ErrorCode.NONE, "warned", ran
 EXCHANGES: list[tuple[ApiKey, Any, Any]] = [
     (
         ApiKey.SASL_HANDSHAKE,
-        SaslHandshakeRequest("PLAIN"),
-        SaslHandshakeResponse(ErrorCode.UNSUPPORTED_SASL_MECHANISM, ["SCRAM-SHA-256", "SCRAM-SHA-512"]),
+        SaslHandshakeRequest(mechanism="PLAIN"),
+        SaslHandshakeResponse(
+            error=ErrorCode.UNSUPPORTED_SASL_MECHANISM, mechanisms=["SCRAM-SHA-256", "SCRAM-SHA-512"]
+        ),
     ),
     (
         ApiKey.SASL_AUTHENTICATE,
-        SaslAuthenticateRequest(b"\0alice\0secret"),
-        SaslAuthenticateResponse(b"v=", 1 << 40, ErrorCode.SASL_AUTHENTICATION_FAILED),
+        SaslAuthenticateRequest(auth_bytes=b"\0alice\0secret"),
+        SaslAuthenticateResponse(
+            auth_bytes=b"v=", session_lifetime_ms=1 << 40, error=ErrorCode.SASL_AUTHENTICATION_FAILED
+        ),
     ),
     (
         ApiKey.PRODUCE,

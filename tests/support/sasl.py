@@ -277,8 +277,8 @@ class GatedPeer:
 
     def native_handshake(self, mechanism: str) -> codec.ResponseHeader | None:
         """Send a native sasl_handshake."""
-        return self.native(ApiKey.SASL_HANDSHAKE, SaslHandshakeRequest(mechanism))
+        return self.native(ApiKey.SASL_HANDSHAKE, SaslHandshakeRequest(mechanism=mechanism))
 
     def native_authenticate(self, message: bytes) -> codec.ResponseHeader | None:
         """Send a native sasl_authenticate."""
-        return self.native(ApiKey.SASL_AUTHENTICATE, SaslAuthenticateRequest(message))
+        return self.native(ApiKey.SASL_AUTHENTICATE, SaslAuthenticateRequest(auth_bytes=message))

@@ -25,7 +25,7 @@ _TOO_LATE: Final = "SaslAuthenticate request received after successful authentic
 
 def sasl_handshake(session: Session, request: SaslHandshakeRequest) -> SaslHandshakeResponse:
     """Refuse a SaslHandshake request."""
-    return SaslHandshakeResponse(ErrorCode.ILLEGAL_SASL_STATE)
+    return SaslHandshakeResponse(error=ErrorCode.ILLEGAL_SASL_STATE)
 
 
 def sasl_authenticate(session: Session, request: SaslAuthenticateRequest) -> SaslAuthenticateResponse:

@@ -190,7 +190,8 @@ class Conversation:
             return self._refuse("a malformed frame", detail=str(error))
         mechanism = self._mechanisms.get(name)
         code = ErrorCode.NONE if mechanism is not None else ErrorCode.UNSUPPORTED_SASL_MECHANISM
-        answer = ResponseFrame(*dialect.encode_response(header, SaslHandshakeResponse(code, list(self._mechanisms))))
+        response = SaslHandshakeResponse(error=code, mechanisms=tuple(self._mechanisms))
+        answer = ResponseFrame(*dialect.encode_response(header, response))
         if mechanism is None:
             return self._refuse("the mechanism is not enabled", answer, detail=name, is_delayed=True)
         if self._previous is not None and self._previous.mechanism != name:
@@ -229,7 +230,7 @@ class Conversation:
     def _outcome(self, step: Step) -> Outcome:
         match step:
             case Challenge():
-                return Reply(self._answer(SaslAuthenticateResponse(step.data)))
+                return Reply(self._answer(SaslAuthenticateResponse(auth_bytes=step.data)))
             case Work():
                 return Compute(step.run)
             case Failure():
@@ -245,7 +246,9 @@ class Conversation:
         self._state = _State.END
         lifetime_ms = self._lifetime_ms(self._mechanisms[self._mechanism], step.expires_at_ms)
         login = Login(self._mechanism, step.user, step.token_authenticated, lifetime_ms)
-        return Accepted(self._answer(SaslAuthenticateResponse(step.data, lifetime_ms or 0)), login)
+        return Accepted(
+            self._answer(SaslAuthenticateResponse(auth_bytes=step.data, session_lifetime_ms=lifetime_ms or 0)), login
+        )
 
     def _fail(self, step: Failure) -> Refused:
         """Refuse the client's credential. A bare exchange has no answer for that."""

@@ -1,47 +1,60 @@
-"""SaslHandshake (key 17) and SaslAuthenticate (key 36): a client authenticates before its first other request."""
+"""SaslHandshake (key 17) and SaslAuthenticate (key 36): a client authenticates before its first other request.
+
+After version 0 of the handshake the mechanism's messages follow as bare frames, after version 1 as SaslAuthenticate
+requests; see broker/security/sasl/gate.py.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Final
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.wire.fields import since
+from barnabas.protocol.wire.structures import Request, Struct
+from barnabas.protocol.wire.types import Bytes, Error, Int64, Message, String
+
+_NEVER_FLEXIBLE: Final = 2
 
 
-@dataclass(slots=True)
-class SaslHandshakeRequest:
-    """The mechanism that the client chose."""
-
-    mechanism: str
-
-
-@dataclass(slots=True)
-class SaslHandshakeResponse:
+class SaslHandshakeResponse(Struct, flexible=_NEVER_FLEXIBLE):
     """`mechanisms`: those that the listener has enabled."""
 
-    error: ErrorCode = ErrorCode.NONE
-    mechanisms: Sequence[str] = ()
+    error: Error = ErrorCode.NONE
+    mechanisms: Sequence[String] = ()
 
 
-@dataclass(slots=True)
-class SaslAuthenticateRequest:
-    """One message of the mechanism."""
+class SaslHandshakeRequest(Request, flexible=_NEVER_FLEXIBLE):
+    """The mechanism that the client chose."""
 
-    auth_bytes: bytes
+    mechanism: String
 
-    def __repr__(self) -> str:
-        return "SaslAuthenticateRequest([hidden])"
+    def refused(self, code: ErrorCode, message: str) -> SaslHandshakeResponse:
+        """The code."""
+        return SaslHandshakeResponse(error=code)
 
 
-@dataclass(slots=True)
-class SaslAuthenticateResponse:
+class SaslAuthenticateResponse(Struct, flexible=2):
     """The server's message.
 
     `session_lifetime_ms`: re-authenticate within that time; 0: no limit, or not authenticated yet. `message` is empty
     without an error, as in Kafka.
     """
 
-    auth_bytes: bytes = b""
-    session_lifetime_ms: int = 0
-    error: ErrorCode = ErrorCode.NONE
-    message: str | None = ""
+    error: Error = ErrorCode.NONE
+    message: Message = ""
+    auth_bytes: Bytes = b""
+    session_lifetime_ms: Int64 = since(1, default=0)
+
+
+class SaslAuthenticateRequest(Request, flexible=2):
+    """One message of the mechanism."""
+
+    auth_bytes: Bytes
+
+    def refused(self, code: ErrorCode, message: str) -> SaslAuthenticateResponse:
+        """The code and the message."""
+        return SaslAuthenticateResponse(error=code, message=message)
+
+    def __repr__(self) -> str:
+        return "SaslAuthenticateRequest([hidden])"

@@ -32,8 +32,8 @@ FRAMES = [
     kafka("sasl_authenticate", 1, auth_bytes=b"n,,n=alice,r=abcdef"),
     kafka("sasl_authenticate", 2, auth_bytes=b"c=biws,r=abcdef,p=AAAA"),
     kafka("metadata", 4, topics=(), allow_auto_topic_creation=False),
-    native(ApiKey.SASL_HANDSHAKE, SaslHandshakeRequest("SCRAM-SHA-256")),
-    native(ApiKey.SASL_AUTHENTICATE, SaslAuthenticateRequest(b"n,,n=alice,r=abcdef")),
+    native(ApiKey.SASL_HANDSHAKE, SaslHandshakeRequest(mechanism="SCRAM-SHA-256")),
+    native(ApiKey.SASL_AUTHENTICATE, SaslAuthenticateRequest(auth_bytes=b"n,,n=alice,r=abcdef")),
     framed(b"\0alice\0wrong"),
     framed(b"n,,n=alice,r=abcdef"),
 ]
