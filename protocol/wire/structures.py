@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final, Self, cast, dataclass_transform
 from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.wire.decoding import write_decoder
 from barnabas.protocol.wire.encoding import write_encoder
-from barnabas.protocol.wire.fields import LATEST, fields_of, note_of, since, tagged, until, unwired
+from barnabas.protocol.wire.fields import LATEST, Array, Field, fields_of, note_of, since, tagged, until, unwired
 
 MAX_ITEMS: Final = 50_000
 """Limit of array items in one request: each takes 5 to 17 us of the event loop, existing or not."""
@@ -102,7 +102,7 @@ class Struct(metaclass=StructType):
         if type(self) is not type(other):
             return NotImplemented
         return all(
-            getattr(self, each.name) == getattr(other, each.name)
+            _comparable(each, self) == _comparable(each, other)
             for each in fields_of(type(self))
             if each.kind is not None
         )
@@ -123,6 +123,12 @@ class Request(Struct):
     def refused(self, code: ErrorCode, message: str) -> Struct:
         """Return the answer that refuses the whole request, as Kafka's getErrorResponse."""
         raise NotImplementedError
+
+
+def _comparable(field: Field, value: Struct) -> Any:
+    """Return the value of a field; of an array a tuple, as its default is one."""
+    found = getattr(value, field.name)
+    return tuple(found) if isinstance(field.kind, Array) and found is not None else found
 
 
 def _write_init(structure: Any) -> Callable[..., None]:

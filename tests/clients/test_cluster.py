@@ -139,7 +139,7 @@ async def test_refreshes_are_not_more_frequent_than_their_back_off(broker: FakeB
         await cluster.refresh_soon()
         await cluster.refresh_soon()
         assert len(broker.asked(ApiKey.METADATA)) == asked + 2
-        assert broker.asked(ApiKey.METADATA)[-1].topics == ["orders"]
+        assert broker.asked(ApiKey.METADATA)[-1].names == ["orders"]
 
 
 async def test_a_failed_refresh_raises_nothing(broker: FakeBroker) -> None:

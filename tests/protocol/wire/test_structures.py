@@ -199,6 +199,8 @@ def test_values_are_equal_by_their_fields_and_show_them() -> None:
     assert partition != Partition(index=1, offset=3)
     assert partition.replaced(offset=3) == Partition(index=1, offset=3)
     assert repr(partition) == "Partition(index=1, offset=2, epoch=-1, note=None)"
+    assert Ask(group="g", topics=[]) == Ask(group="g", topics=())
+    assert Ask(group="g", topics=[]) != Ask(group="g", topics=None)
     assert Ask(group="g", topics=[], version=1) == Ask(group="g", topics=[], version=2)
 
 
