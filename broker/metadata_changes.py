@@ -127,13 +127,15 @@ class MetadataChanges:
         if result.error is ErrorCode.NONE and created is not None:
             failed: dict[TopicPartition, BrokerError] = {}
 
-            async def make(number: int) -> None:
+            async def make(number: int) -> bool:
                 async with self._one_at_a_time:
                     image = self._store.image
                     now = image.topics.get(topic.name)
-                    if now is not None and now.topic_id == created.topic_id:  # else it was deleted meanwhile
-                        place = TopicPartition(topic.name, number)
-                        failed.update(await self._applier.create_one(image, place, self._blocking))
+                    if now is None or now.topic_id != created.topic_id:  # it was deleted meanwhile
+                        return False
+                    place = TopicPartition(topic.name, number)
+                    failed.update(await self._applier.create_one(image, place, self._blocking))
+                    return place not in failed
 
             await steps.run(created.partitions, make)
             report_failed(failed)

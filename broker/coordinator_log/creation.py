@@ -90,7 +90,8 @@ class TopicCreation:
             logger.exception("a bug in the creation of %s", name)
             error = BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{name} cannot be created: {bug!r}")
         if error is None:
-            logger.info("%s is created, partitions=%d", name, len(self._existing))
+            if self._steps.made:  # not if a client has created it, nor if no log could be
+                logger.info("%s is created, partitions=%d", name, self._steps.made)
         else:
             failure = Event(ANY_HOST, "an internal topic could not be created", f" topic={name}")
             message = "%s cannot be created, the next request tries again: %s"

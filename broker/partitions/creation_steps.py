@@ -18,13 +18,17 @@ PAUSE_FACTOR: Final = 3
 
 
 class PartitionSteps:
-    """Event loop only. `created` is called with each number, also if creating its log failed."""
+    """Event loop only. `created` is called with each number, also if creating its log failed.
+
+    `made`: how many logs were created.
+    """
 
     def __init__(self, created: Callable[[int], None]) -> None:
         self._created = created
         self._wanted: dict[int, None] = {}
         self._woken = asyncio.Event()
         self._hurrying = False
+        self.made = 0
 
     def want(self, number: int) -> None:
         """Create this log next: a request waits for it."""
@@ -36,8 +40,8 @@ class PartitionSteps:
         self._hurrying = True
         self._woken.set()
 
-    async def run(self, numbers: Iterable[int], create: Callable[[int], Awaitable[None]]) -> None:
-        """Call `create` with each number, one at a time. Raises what it raises."""
+    async def run(self, numbers: Iterable[int], create: Callable[[int], Awaitable[bool]]) -> None:
+        """Call `create` with each number, one at a time; it returns whether the log exists. Raises what it raises."""
         left = dict.fromkeys(numbers)
         took_s = 0.0
         while left:
@@ -49,7 +53,7 @@ class PartitionSteps:
                 number = next(iter(left))
             del left[number]
             started = perf_counter()
-            await create(number)
+            self.made += await create(number)
             took_s = perf_counter() - started
             self._created(number)
 

@@ -304,7 +304,7 @@ class Replica:
 
     async def _follow_image(self) -> None:
         logs, before, after = self._logs, self._applied, self._metadata().copy.image
-        if logs is None or before is None or (before is after and not logs.missing):
+        if logs is None or before is None or (before is after and not logs.retries):
             return
         await self._blocking(lambda: logs.change_logs(before, after))
         self._applied = after

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from barnabas.broker.image_applier import RETRY_SECONDS
 from barnabas.broker.metadata.directories.reconcile import create_log
 from barnabas.broker.mirrors.copied_log import CopiedLog
 from barnabas.broker.mirrors.mirrored_partition import MirroredPartition
@@ -14,7 +15,7 @@ from barnabas.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from barnabas.broker.live_config import LiveConfig
@@ -50,11 +51,19 @@ class ReplicaLogs:
         """All partitions that have a log here."""
         self.missing: dict[TopicPartition, str] = {}
         """Partitions whose log cannot be created, with the reason."""
+        self._retry_at = 0.0
+        """When the missing logs are tried again, by the loop's clock."""
+
+    @property
+    def retries(self) -> bool:
+        """Whether missing logs are to be tried again now: every RETRY_SECONDS."""
+        return bool(self.missing) and self._loop.time() >= self._retry_at
 
     def change_logs(self, before: MetadataImage, after: MetadataImage) -> None:
         """Delete, configure and create logs. Blocks; raises nothing: a log that cannot be created is `missing`.
 
-        Missing logs are tried again, whatever has changed.
+        Missing logs are tried again when that is due, whatever has changed. The first that fails in a directory stands
+        for the others there: on a full disk they need not all be tried.
         """
         gone = [name for name, topic in before.topics.items() if _topic_id(after, name) != topic.topic_id]
         self._log_manager.delete(
@@ -69,19 +78,27 @@ class ReplicaLogs:
                         self._log_manager.update_topic_config(name, self._live.log_config(name))
         # With a directory offline a missing log may be there: it is not created in another one.
         is_new = not self._log_manager.failures.offline
-        incomplete = {key.topic for key in self.missing}
+        incomplete = {key.topic for key in self.missing} if self.retries else set()
+        refusals: dict[Sequence[bytes], str] = {}
         for name, topic in after.topics.items():
             if topic is before.topics.get(name) and name not in incomplete:
                 continue
-            for number in topic.partitions:
+            for number, state in topic.partitions.items():
                 key = TopicPartition(name, number)
-                if self._log_manager.get(key) is None:
-                    try:
+                if self._log_manager.get(key) is not None:
+                    continue
+                try:
+                    if state.directories not in refusals:
                         create_log(topic, key, self._log_manager, self._directory_ids, is_new=is_new)
-                    except BrokerError as error:
-                        if key not in self.missing:
-                            logger.error("the log of %s cannot be created, so it is not copied yet: %s", key, error)
-                        self.missing[key] = error.message
+                        continue
+                except BrokerError as error:
+                    refusals[state.directories] = error.message
+                reason = refusals[state.directories]
+                if key not in self.missing:
+                    logger.error("the log of %s cannot be created, so it is not copied yet: %s", key, reason)
+                self.missing[key] = reason
+        if refusals:
+            self._retry_at = self._loop.time() + RETRY_SECONDS
 
     def follow(self, image: MetadataImage, fetcher: LeaderFetcher) -> None:
         """Let `fetcher` copy the partitions of `image`, those with a log, and no others."""

@@ -75,6 +75,8 @@ def test_partitions_without_a_log_are_served_once_there_is_room_and_said_to_be_m
         said = (tmp_path / "daemon" / "daemon.log").read_text()
         assert said.count("logs of late cannot be created, their partitions are not served until they can be") == 1
         assert "offline" not in said
+        assert " is created" not in said
+        assert said.count("logs of __consumer_offsets cannot be created, their partitions are not served") == 1
         daemon.restart()
         with WireClient(daemon.host, daemon.port) as client, KafkaWire(daemon.host, daemon.port) as wire:
             assert [client.end_offset("late", number) for number in range(3)] == [1, 1, 1]

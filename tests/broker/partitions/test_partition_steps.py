@@ -26,9 +26,9 @@ class Maker:
         self.go = asyncio.Semaphore(0)
         self.steps = PartitionSteps(self.made.append)
 
-    async def make(self, number: int) -> None:
+    async def make(self, number: int) -> bool:
         self.began.append(number)
-        await self.go.acquire()
+        return await self.go.acquire()
 
 
 async def test_wanted_ones_come_first_in_the_order_in_which_they_were_wanted() -> None:
@@ -70,8 +70,9 @@ def test_a_log_that_takes_less_than_a_millisecond_is_followed_by_a_pause() -> No
     """The daemon's event loop counts in milliseconds: a log in memory would take none."""
     made: list[int] = []
 
-    async def make(number: int) -> None:
+    async def make(number: int) -> bool:
         made.append(number)
+        return True
 
     async def run() -> None:
         steps = PartitionSteps(lambda number: None)
@@ -87,7 +88,7 @@ def test_a_log_that_takes_less_than_a_millisecond_is_followed_by_a_pause() -> No
 
 
 async def test_the_first_failure_ends_it() -> None:
-    async def fail(number: int) -> None:
+    async def fail(number: int) -> bool:
         raise LookupError(number)
 
     with pytest.raises(LookupError):
