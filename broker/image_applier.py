@@ -58,6 +58,7 @@ class ImageApplier:
         self._store = store
         self._log_manager = log_manager
         self._partitions = partitions
+        partitions.exists = lambda topic, partition: store.image.partition(topic, partition) is not None
         self._config = config
         self._probes = probes
         self._loop = loop

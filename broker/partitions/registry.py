@@ -26,7 +26,7 @@ class PartitionRegistry:
     topic is created again, partitions of both ids may be served, and an id must not lead to the other's partitions.
     """
 
-    __slots__ = ("_is_frozen", "_without_log", "by_id", "by_key", "by_name", "replication")
+    __slots__ = ("_is_frozen", "_without_log", "by_id", "by_key", "by_name", "exists", "replication")
 
     def __init__(self) -> None:
         self.by_name: dict[bytes, list[Partition | None]] = {}
@@ -38,6 +38,8 @@ class PartitionRegistry:
         self._is_frozen = False
         self.replication = Replication(lambda: self.by_key.values())
         """What the standby has of the partitions."""
+        self.exists: Callable[[str, int], bool] = lambda topic, partition: False
+        """Whether the metadata has a partition, by topic and number."""
 
     def get(self, topic: str, partition: int) -> Partition | None:
         """Return the partition, or None; `refusal` returns the error then."""
@@ -74,7 +76,11 @@ class PartitionRegistry:
         reason = self._without_log.get(TopicPartition(topic, partition))
         if reason is not None:
             return BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{name} is not served: {reason}")
-        return BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {name} here")
+        if self.exists(topic, partition):
+            message = f"the log of {name} is being created: try again in a moment"
+        else:
+            message = f"there is no partition {name} here"
+        return BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
 
     def is_offline(self, topic: str, partition: int) -> bool:
         """Return whether the partition's log directory is offline, or its log could not be created.

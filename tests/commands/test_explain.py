@@ -211,7 +211,7 @@ def test_a_running_broker_explains_its_settings_and_names_what_it_does_not_have(
         assert "segment 1 before it cannot go yet" in run("partition", "held-0", *address).stdout
         for arguments, sentence in (
             (("topic", "other"), "there is no topic other"),
-            (("partition", "held-7"), "no log of held-7 can be read here"),
+            (("partition", "held-7"), "there is no partition held-7 here"),
             (("config", "retention.m", "--topic", "held"), "topics have no property retention.m"),
         ):
             refused = run(*arguments, *address)

@@ -94,8 +94,10 @@ class ExplainTopicHandler:
         loop = asyncio.get_running_loop()
         explained = await loop.run_in_executor(self._blocking_io, self._read, logs, now_ms)
         if not explained:
-            what = topic if request.partition is None else f"{topic}-{request.partition}"
-            raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"no log of {printable(what)} can be read here")
+            if logs:
+                what = topic if request.partition is None else f"{topic}-{request.partition}"
+                raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"no log of {printable(what)} can be read here")
+            raise self._partitions.refusal(topic, numbers[0] if request.partition is None else request.partition)
         return ExplainTopicResponse(now_ms=now_ms, settings=deciding_settings(config, overrides), partitions=explained)
 
     def _read(self, logs: list[ReadableLog], now_ms: int) -> list[ExplainedPartition]:

@@ -187,7 +187,12 @@ def test_commands_about_all_transactions_pass_over_partitions_whose_logs_are_bei
         for command in ("transaction find-hanging", f"transaction find-hanging {OFFSETS_TOPIC}", "explain transaction"):
             result = CliRunner().invoke(main, [*command.split(), "--bootstrap", daemon.bootstrap])
             assert result.exit_code == 0, result.output
-        assert len(directories(tmp_path)) == 1
+        (made,) = directories(tmp_path)
+        missing = f"{OFFSETS_TOPIC}-{0 if made else 1}"
+        for command in (f"explain transaction --partition {missing}", f"explain partition {missing}"):
+            result = CliRunner().invoke(main, [*command.split(), "--bootstrap", daemon.bootstrap])
+            assert result.exit_code == 1
+            assert f"the log of {missing} is being created: try again in a moment" in result.output
 
 
 def test_a_clean_stop_creates_the_rest_and_a_deletion_does_not_wait_for_it(tmp_path: Path) -> None:
