@@ -152,6 +152,22 @@ def own_value(name: str, overrides: Mapping[str, str]) -> PropertyValue:
         return None
 
 
+def group_problems(overrides: Mapping[str, str]) -> list[str]:
+    """Return a sentence for each stored config of a group that is not used: another program set it."""
+    problems = []
+    for name, text in overrides.items():
+        known = GROUP_CONFIGS.get(name)
+        if known is None:
+            problems.append(f"{name}={text} in {ORIGIN}: unknown here; it has no effect")
+            continue
+        try:
+            known.parse(text)
+        except BadValueError as error:
+            used = "broker's value" if known.synonyms else "default"
+            problems.append(f"{name}={text} in {ORIGIN} is not understood, {error}: the {used} is used")
+    return problems
+
+
 def describe_group(config: BrokerConfig, overrides: Mapping[str, str]) -> list[tuple[Property, ConfigValue]]:
     """Return every served config of a group with its value, unclamped, and origin. An illegal one counts as unset."""
     described = []

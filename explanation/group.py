@@ -67,6 +67,7 @@ def json_of(explained: ExplainedGroup) -> dict[str, Any]:
         ],
         "partitions": [_partition(each) for each in explained.partitions],
         "events": [each._asdict() for each in facts.events],
+        "problems": list(facts.problems),
     }
 
 
@@ -83,6 +84,8 @@ def sentences_of(
             "  its application waits: topics that it needs are missing or have the wrong number of partitions; its log "
             "says which"
         )
+    for problem in facts.problems:
+        yield f"  {problem}"
     for member in explained.holding_up:
         yield f"  {_holding_up(member)}"
     if kind == _SHARE:

@@ -35,7 +35,9 @@ def space_warnings(found: FileSystemSpace) -> Iterator[str]:
 
 
 def group_warnings(explained: ExplainedGroup) -> Iterator[str]:
-    """Each partition that retention has overtaken the group in, or will within an hour."""
+    """Each config that is not used, and each partition that retention has overtaken the group in, or soon will."""
+    for problem in explained.facts.problems:
+        yield f"group {explained.group_id}: {problem}"
     now_ms = explained.facts.now_ms
     for finding in explained.partitions:
         earliest_ms = finding.overtaken_earliest_ms

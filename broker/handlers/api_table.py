@@ -321,7 +321,7 @@ _ROWS: Final[Sequence[_Row]] = (
     _Row(
         ApiKey.EXPLAIN_GROUP,
         "groups.explain_group:ExplainGroupHandler",
-        "groups, partitions, log_manager, blocking_io, clock, probe",
+        "groups, partitions, store, log_manager, blocking_io, clock, probe",
     ),
     _Row(
         ApiKey.EXPLAIN_TOPIC,

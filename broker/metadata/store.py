@@ -35,12 +35,13 @@ from barnabas.broker.metadata.log.snapshotter import Snapshotter
 from barnabas.broker.metadata.log.writer import MetadataWriter
 from barnabas.broker.metadata.plan import Plan
 from barnabas.broker.metadata.view import ImageListener
+from barnabas.broker.printable import printable
 from barnabas.broker.storage.files.errors import StorageError
 from barnabas.broker.storage.files.partition_metadata_file import PARTITION_METADATA_FILE, write_partition_metadata
 from barnabas.config import complaints
 from barnabas.protocol.errors import BrokerError
 from barnabas.protocol.metadata.control import LeaderChange, Voter
-from barnabas.protocol.metadata.records import MetadataRecord
+from barnabas.protocol.metadata.records import GROUP_RESOURCE, MetadataRecord
 
 if TYPE_CHECKING:
     from barnabas.broker.storage.directories.loading import FoundPartition
@@ -302,7 +303,20 @@ def _complaints(image: MetadataImage) -> list[str]:
     of_topics = [
         f"topic {name}: {sentence}" for name in image.topics for sentence in complaints(image.topic_configs(name))
     ]
-    return [*of_topics, *image.mirrors.complaints()]
+    return [*of_topics, *_group_problems(image), *image.mirrors.complaints()]
+
+
+def _group_problems(image: MetadataImage) -> list[str]:
+    groups = [name for kind, name in image.configs if kind == GROUP_RESOURCE]
+    if not groups:
+        return []
+    from barnabas.config.group_configs import group_problems  # late: most starts have no such configs
+
+    return [
+        f"group {printable(name)}: {sentence}"
+        for name in groups
+        for sentence in group_problems(image.group_configs(name))
+    ]
 
 
 def _log_opened(identity: NodeIdentity, image: MetadataImage, opening: Opening, replayed: ReplayedLog) -> None:

@@ -137,7 +137,8 @@ def _told(found: ExplainedGroup | str | None, rows: Sequence[PartitionLag]) -> E
     def is_shown(finding: PartitionFinding) -> bool:
         return (finding.lag.topic, finding.lag.partition) in on_page
 
-    others = replace(found, partitions=tuple(each for each in found.partitions if not is_shown(each)))
+    partitions = tuple(each for each in found.partitions if not is_shown(each))
+    others = replace(found, partitions=partitions, facts=replace(found.facts, problems=()))
     warnings = shortened(list(group_warnings(others)), "partition that retention takes from the group")
     return Explained([each.strip() for each in sentences_of(found, is_shown)], warnings)
 

@@ -7,7 +7,7 @@ response  error, message, now_ms, state, type, state_since_ms int or nil,
           partitions [[topic, partition, committed, committed_ms, log_start_offset, high_watermark,
                        lag_bytes int or nil, next_timestamp_ms int or nil,
                        [[end_offset, earliest_ms int or nil, latest_ms int or nil, rule or nil]]]],
-          events [[time_ms, kind, member_id, client_id, client_host, detail]]
+          events [[time_ms, kind, member_id, client_id, client_host, detail]], problems [str]
 """
 
 from __future__ import annotations
@@ -58,6 +58,7 @@ def encode_response(response: ExplainGroupResponse) -> dict[str, Any]:
         "members": [list(each) for each in response.members],
         "partitions": [[*each[:-1], [list(deletion) for deletion in each.deletions]] for each in response.partitions],
         "events": [list(each) for each in response.events],
+        "problems": list(response.problems),
     }
 
 
@@ -73,6 +74,7 @@ def decode_response(body: dict[str, Any]) -> ExplainGroupResponse:
         [_member(each) for each in array(field(body, "members"), "members")],
         [_partition(each) for each in array(field(body, "partitions"), "partitions")],
         [_event(each) for each in array(field(body, "events"), "events")],
+        [long_text(each, "problems[]") or "" for each in array(field(body, "problems", []), "problems")],
     )
 
 

@@ -73,6 +73,10 @@ def test_a_group_that_retention_overtakes_within_the_hour_is_a_warning(
 
 
 def test_a_stored_config_that_is_not_understood_is_a_warning() -> None:
+    of_group = ExplainGroupResponse(problems=["consumer.session.timeout.ms=soon is not understood"])
+    assert list(group_warnings(explain_group("g", of_group))) == [
+        "group g: consumer.session.timeout.ms=soon is not understood"
+    ]
     settings = [
         SettingValue("retention.ms", "5", "DYNAMIC_TOPIC_CONFIG", "x"),
         SettingValue("segment.ms", "soon", "DYNAMIC_DEFAULT_BROKER_CONFIG", "x", "not a long"),

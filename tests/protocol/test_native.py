@@ -596,6 +596,7 @@ EXCHANGES: list[tuple[ApiKey, Any, Any]] = [
                 PartitionLag("t", 0, 5, 1 << 41, 3, 1 << 40, 77, 1 << 41, [Deletion(9, 1 << 41, None, "retention.ms")])
             ],
             events=[GroupEvent(1 << 41, "joined", "m", "c", "h", "why")],
+            problems=["a config is not understood"],
         ),
     ),
     (

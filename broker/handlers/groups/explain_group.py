@@ -16,6 +16,7 @@ from barnabas.broker.groups.explanation.members import member_timings
 from barnabas.broker.groups.group import GroupState, GroupType
 from barnabas.broker.handlers.authorization import denied_names, ensure_allowed
 from barnabas.broker.printable import printable
+from barnabas.config.group_configs import group_problems
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.groups.explain_group import (
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from barnabas.broker.groups.coordinator import GroupCoordinator
+    from barnabas.broker.metadata.view import MetadataView
     from barnabas.broker.network.session import Session
     from barnabas.broker.partitions.registry import PartitionRegistry
     from barnabas.broker.probes import ApiProbe
@@ -44,6 +46,7 @@ class ExplainGroupHandler:
         self,
         groups: GroupCoordinator,
         partitions: PartitionRegistry,
+        store: MetadataView,
         log_manager: ServedLogs[ReadableLog],
         blocking_io: Executor,
         clock: Clock,
@@ -51,6 +54,7 @@ class ExplainGroupHandler:
     ) -> None:
         self._groups = groups
         self._partitions = partitions
+        self._store = store
         self._log_manager = log_manager
         self._blocking_io = blocking_io
         self._clock = clock
@@ -89,6 +93,7 @@ class ExplainGroupHandler:
             state_since_ms=group.state_since_ms if isinstance(group, ClassicGroup) else None,
             members=[] if group is None else member_timings(group, session_timeout_ms),
             events=events,
+            problems=group_problems(self._store.image.group_configs(group_id)),
         )
 
     def _committed(self, session: Session, group_id: str) -> list[tuple[ReadableLog | None, CommittedAt]]:

@@ -115,7 +115,10 @@ class ExplainGroupRequest:
 
 @dataclass(slots=True)
 class ExplainGroupResponse:
-    """`state_since_ms`: None where it is not known. `events`: the newest, in order of time."""
+    """`state_since_ms`: None where it is not known. `events`: the newest, in order of time.
+
+    `problems`: a sentence for each stored config of the group that is not used.
+    """
 
     error: ErrorCode = ErrorCode.NONE
     message: str | None = None
@@ -126,3 +129,4 @@ class ExplainGroupResponse:
     members: Sequence[MemberTiming] = ()
     partitions: Sequence[PartitionLag] = ()
     events: Sequence[GroupEvent] = ()
+    problems: Sequence[str] = ()

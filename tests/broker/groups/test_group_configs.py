@@ -8,15 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from barnabas.broker.groups.share.settings import ShareGroupSettings
+from barnabas.commands.main import main
 from barnabas.config import BrokerConfig, ConfigError, load
 from barnabas.config.group_configs import GROUP_CONFIGS, SESSION_TIMEOUT, group_value, validate_group_configs
 from barnabas.config.offset_reset import OffsetReset, ResetTo, parse_offset_reset
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.cluster.configs import GROUP_RESOURCE, OP_APPEND, OP_DELETE, OP_SET
+from barnabas.protocol.metadata.records import ConfigRecord
 from tests.support.daemon import Daemon, start_daemon
+from tests.support.groups.committed import until_loaded
 from tests.support.kafka.kafka_wire import KafkaWire, schema
+from tests.support.storage.directories import append_metadata
 
 SESSION, HEARTBEAT = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
 OF_GROUP, DEFAULT = 8, 5
@@ -171,6 +176,34 @@ def test_a_stored_value_outside_of_the_bounds_is_drawn_to_them() -> None:
     assert group_value(config, SESSION_TIMEOUT, {SESSION: "46000"}) == 50_000
     assert group_value(config, SESSION_TIMEOUT, {SESSION: "70000"}) == 60_000
     assert group_value(config, SESSION_TIMEOUT, {SESSION: "rubbish"}) == 45_000
+
+
+def test_stored_configs_that_are_not_used_are_named_by_the_start_and_by_explain_group(tmp_path: Path) -> None:
+    """Another program has stored them: a later Kafka, or one with other rules."""
+    problems = [
+        f"{SESSION}=soon in the group's config is not understood, not an int: the broker's value is used",
+        "share.isolation.level=dirty in the group's config is not understood, "
+        "must be one of read_committed, read_uncommitted: the default is used",
+        "consumer.new=1 in the group's config: unknown here; it has no effect",
+    ]
+    with start_daemon(tmp_path) as daemon:
+        with KafkaWire(daemon.host, daemon.port) as kafka:
+            told_interval(kafka, "g")
+        assert daemon.stop() == 0
+        append_metadata(
+            tmp_path / "data",
+            ConfigRecord(GROUP_RESOURCE, "g", SESSION, "soon"),
+            ConfigRecord(GROUP_RESOURCE, "g", HEARTBEAT, "7000"),
+            ConfigRecord(GROUP_RESOURCE, "g", "share.isolation.level", "dirty"),
+            ConfigRecord(GROUP_RESOURCE, "g", "consumer.new", "1"),
+        )
+        daemon.start()
+        for problem in problems:
+            assert daemon.log.count(f"WARNING barnabas.broker.metadata.store: group g: {problem}\n") == 1
+        with KafkaWire(daemon.host, daemon.port) as kafka:
+            until_loaded(kafka)
+        explained = CliRunner().invoke(main, ["explain", "group", "g", "--bootstrap", daemon.bootstrap])
+        assert [line.strip() for line in explained.stdout.splitlines()[1:4]] == problems
 
 
 def test_names_that_apache_kafka_could_not_read_again_are_refused(kafka: KafkaWire) -> None:
