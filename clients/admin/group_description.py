@@ -70,7 +70,7 @@ async def describe_group(cluster: Cluster, config: ClientConfig, group: str) -> 
 
 
 async def _describe_consumer_group(connection: Connection, group: str) -> GroupDescription:
-    request = ConsumerGroupDescribeRequest([group])
+    request = ConsumerGroupDescribeRequest(group_ids=[group])
     response: ConsumerGroupDescribeResponse = await connection.request(ApiKey.CONSUMER_GROUP_DESCRIBE, request)
     (found,) = response.groups
     if found.error is ErrorCode.GROUP_ID_NOT_FOUND:  # unknown, or a streams group
@@ -83,7 +83,7 @@ async def _describe_consumer_group(connection: Connection, group: str) -> GroupD
             each.instance_id,
             each.client_id,
             each.client_host.removeprefix("/"),
-            [TopicPartition(topic.topic, number) for topic in each.assignment for number in topic.partitions],
+            [TopicPartition(topic.topic, number) for topic in each.assignment.topics for number in topic.partitions],
         )
         for each in found.members
     ]

@@ -57,7 +57,7 @@ async def describe_group(kafka: KafkaCluster, group: str) -> Description:
     connection = await kafka.connection(node_id)
     if connection.version_of(CONSUMER_GROUP_DESCRIBE) is not None:
         answer: ConsumerGroupDescribeResponse = await connection.request(
-            CONSUMER_GROUP_DESCRIBE, ConsumerGroupDescribeRequest([group])
+            CONSUMER_GROUP_DESCRIBE, ConsumerGroupDescribeRequest(group_ids=[group])
         )
         (consumers,) = answer.groups
         if consumers.error is ErrorCode.NONE:
@@ -67,7 +67,7 @@ async def describe_group(kafka: KafkaCluster, group: str) -> Description:
                     each.instance_id,
                     each.client_id,
                     each.client_host.removeprefix("/"),
-                    [_partitions(topic.topic, topic.partitions) for topic in each.assignment],
+                    [_partitions(topic.topic, topic.partitions) for topic in each.assignment.topics],
                 )
                 for each in consumers.members
             ]

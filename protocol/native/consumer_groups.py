@@ -13,7 +13,10 @@ from __future__ import annotations
 from typing import Any
 
 from barnabas.protocol.messages.groups.consumer_group_describe import (
+    CLASSIC_MEMBER,
+    CONSUMER_MEMBER,
     AssignedTopic,
+    Assignment,
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
     ConsumerGroupDescription,
@@ -41,7 +44,8 @@ def encode_describe(request: ConsumerGroupDescribeRequest) -> dict[str, Any]:
 
 def decode_describe(body: dict[str, Any]) -> ConsumerGroupDescribeRequest:
     """Raises DecodeError, naming the field."""
-    return ConsumerGroupDescribeRequest([text(each, "group") for each in array(field(body, "groups"), "groups")])
+    group_ids = [text(each, "group") for each in array(field(body, "groups"), "groups")]
+    return ConsumerGroupDescribeRequest(group_ids=group_ids)
 
 
 def encode_describe_response(response: ConsumerGroupDescribeResponse) -> dict[str, Any]:
@@ -70,17 +74,17 @@ def decode_describe_response(body: dict[str, Any]) -> ConsumerGroupDescribeRespo
         group, error, message, state, group_epoch, assignment_epoch, assignor, members = row(entry, "groups[]", 8)
         groups.append(
             ConsumerGroupDescription(
-                text(group, "group"),
-                text(state, "state"),
-                integer(group_epoch, "group_epoch", INT32),
-                integer(assignment_epoch, "assignment_epoch", INT32),
-                text(assignor, "assignor"),
-                [_member(each) for each in array(members, "members")],
-                error_code(error, "error"),
-                long_text(message, "message"),
+                group_id=text(group, "group"),
+                state=text(state, "state"),
+                group_epoch=integer(group_epoch, "group_epoch", INT32),
+                assignment_epoch=integer(assignment_epoch, "assignment_epoch", INT32),
+                assignor=text(assignor, "assignor"),
+                members=[_member(each) for each in array(members, "members")],
+                error=error_code(error, "error"),
+                message=long_text(message, "message"),
             )
         )
-    return ConsumerGroupDescribeResponse(groups)
+    return ConsumerGroupDescribeResponse(groups=groups)
 
 
 def _member_row(member: ConsumerGroupMemberDescription) -> list[Any]:
@@ -91,11 +95,11 @@ def _member_row(member: ConsumerGroupMemberDescription) -> list[Any]:
         member.member_epoch,
         member.client_id,
         member.client_host,
-        member.is_classic,
+        member.member_type == CLASSIC_MEMBER,
         list(member.topic_names),
         member.topic_regex,
-        _topic_rows(member.assignment),
-        _topic_rows(member.target),
+        _topic_rows(member.assignment.topics),
+        _topic_rows(member.target.topics),
     ]
 
 
@@ -104,17 +108,17 @@ def _member(entry: Any) -> ConsumerGroupMemberDescription:
         entry, "members[]", 11
     )
     return ConsumerGroupMemberDescription(
-        text(member_id, "member_id"),
-        optional_text(instance_id, "instance_id"),
-        optional_text(rack_id, "rack_id"),
-        integer(epoch, "member_epoch", INT32),
-        text(client_id, "client_id"),
-        text(host, "client_host"),
-        [text(each, "topic") for each in array(names, "topics")],
-        optional_text(regex, "regex"),
-        _topics(has),
-        _topics(shall_have),
-        boolean(is_classic, "is_classic"),
+        member_id=text(member_id, "member_id"),
+        instance_id=optional_text(instance_id, "instance_id"),
+        rack_id=optional_text(rack_id, "rack_id"),
+        member_epoch=integer(epoch, "member_epoch", INT32),
+        client_id=text(client_id, "client_id"),
+        client_host=text(host, "client_host"),
+        topic_names=[text(each, "topic") for each in array(names, "topics")],
+        topic_regex=optional_text(regex, "regex"),
+        assignment=Assignment(topics=_topics(has)),
+        target=Assignment(topics=_topics(shall_have)),
+        member_type=CLASSIC_MEMBER if boolean(is_classic, "is_classic") else CONSUMER_MEMBER,
     )
 
 
@@ -127,5 +131,6 @@ def _topics(rows: Any) -> list[AssignedTopic]:
     for entry in array(rows, "topics"):
         topic_id, name, numbers = row(entry, "topics[]", 3)
         partitions = [integer(each, "partition", INT32) for each in array(numbers, "partitions")]
-        found.append(AssignedTopic(parse_uuid(text(topic_id, "topic_id")), text(name, "topic"), partitions))
+        key = parse_uuid(text(topic_id, "topic_id"))
+        found.append(AssignedTopic(topic_id=key, topic=text(name, "topic"), partitions=partitions))
     return found

@@ -95,7 +95,9 @@ from barnabas.protocol.messages.data.produce import (
     ProduceTopicResult,
 )
 from barnabas.protocol.messages.groups.consumer_group_describe import (
+    CLASSIC_MEMBER,
     AssignedTopic,
+    Assignment,
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
     ConsumerGroupDescription,
@@ -415,32 +417,35 @@ EXCHANGES: list[tuple[ApiKey, Any, Any]] = [
     ),
     (
         ApiKey.CONSUMER_GROUP_DESCRIBE,
-        ConsumerGroupDescribeRequest(["g"]),
+        ConsumerGroupDescribeRequest(group_ids=["g"]),
         ConsumerGroupDescribeResponse(
-            [
+            groups=[
                 ConsumerGroupDescription(
-                    "g",
-                    "Reconciling",
-                    4,
-                    3,
-                    "uniform",
-                    [
+                    group_id="g",
+                    state="Reconciling",
+                    group_epoch=4,
+                    assignment_epoch=3,
+                    assignor="uniform",
+                    members=[
                         ConsumerGroupMemberDescription(
-                            "m",
-                            None,
-                            "r",
-                            2,
-                            "c",
-                            "/127.0.0.1",
-                            ["t"],
-                            "t.*",
-                            [AssignedTopic(b"\1" * 16, "t", [0, 2])],
-                            [],
-                            True,
+                            member_id="m",
+                            rack_id="r",
+                            member_epoch=2,
+                            client_id="c",
+                            client_host="/127.0.0.1",
+                            topic_names=["t"],
+                            topic_regex="t.*",
+                            assignment=Assignment(
+                                topics=[AssignedTopic(topic_id=b"\1" * 16, topic="t", partitions=[0, 2])]
+                            ),
+                            target=Assignment(topics=[]),
+                            member_type=CLASSIC_MEMBER,
                         )
                     ],
                 ),
-                ConsumerGroupDescription("h", "Dead", 0, 0, "", [], ErrorCode.GROUP_ID_NOT_FOUND, "none"),
+                ConsumerGroupDescription(
+                    group_id="h", state="Dead", members=[], error=ErrorCode.GROUP_ID_NOT_FOUND, message="none"
+                ),
             ]
         ),
     ),

@@ -363,4 +363,4 @@ class ConsumerGroups:
 
 
 def _refused_heartbeat(error: BrokerError) -> ConsumerGroupHeartbeatResponse:
-    return ConsumerGroupHeartbeatResponse(error.code, error.message)
+    return ConsumerGroupHeartbeatResponse(error=error.code, message=error.message)

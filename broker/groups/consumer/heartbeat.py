@@ -22,8 +22,10 @@ from barnabas.protocol.messages.groups.consumer_group_heartbeat import (
     LEAVE_EPOCH,
     LEAVE_STATIC_EPOCH,
     UNCHANGED_TIMEOUT,
+    Assignment,
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
+    TopicPartitions,
 )
 from barnabas.protocol.messages.groups.explain_group import GroupEventKind
 
@@ -45,7 +47,7 @@ def validate_heartbeat(request: ConsumerGroupHeartbeatRequest, assignors: Sequen
     _refuse_if(request.rack_id == "", "the rack id is empty")
     if epoch == JOIN_EPOCH:
         _refuse_if(request.rebalance_timeout_ms == UNCHANGED_TIMEOUT, "a join needs a rebalance timeout")
-        _refuse_if(request.owned is None or bool(request.owned), "a join needs an empty list of partitions")
+        _refuse_if(request.topics is None or bool(request.topics), "a join needs an empty list of partitions")
         _refuse_if(request.topic_names is None and request.topic_regex is None, "a join needs topics or an expression")
     elif epoch == LEAVE_STATIC_EPOCH:
         _refuse_if(request.instance_id is None, "only a static member may leave for a while")
@@ -85,7 +87,7 @@ def heartbeat(
     is_full = (
         request.rebalance_timeout_ms != UNCHANGED_TIMEOUT
         and (request.topic_names is not None or request.topic_regex is not None)
-        and request.owned is not None
+        and request.topics is not None
     )
     answer = ConsumerGroupHeartbeatResponse(
         member_id=updated.member_id,
@@ -93,7 +95,11 @@ def heartbeat(
         heartbeat_interval_ms=settings.heartbeat_interval_ms,
     )
     if request.member_epoch == JOIN_EPOCH or is_full or updated.assigned != member.assigned:
-        answer.assignment = {topic_id: sorted(epochs) for topic_id, epochs in updated.assigned.items()}
+        topics = [
+            TopicPartitions(topic_id=topic_id, partitions=tuple(sorted(epochs)))
+            for topic_id, epochs in updated.assigned.items()
+        ]
+        answer.assignment = Assignment(topics=topics)
     return answer
 
 
@@ -208,10 +214,8 @@ def _validate_epoch(member: ConsumerGroupMember, request: ConsumerGroupHeartbeat
 
 
 def _has_at_most(member: ConsumerGroupMember, request: ConsumerGroupHeartbeatRequest) -> bool:
-    if request.owned is None:
-        return False
-    return all(
-        number in member.assigned.get(topic_id, {}) for topic_id, numbers in request.owned.items() for number in numbers
+    return request.topics is not None and all(
+        number in member.assigned.get(each.topic_id, {}) for each in request.topics for number in each.partitions
     )
 
 

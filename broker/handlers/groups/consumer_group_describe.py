@@ -19,7 +19,10 @@ from barnabas.broker.printable import printable
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.groups.consumer_group_describe import (
+    CLASSIC_MEMBER,
+    CONSUMER_MEMBER,
     AssignedTopic,
+    Assignment,
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
     ConsumerGroupDescription,
@@ -64,7 +67,7 @@ class ConsumerGroupDescribeHandler:
                 await turns.next()
             group = self._describe_allowed(session, group_id, is_repeated=group_id in refused)
             if request.include_authorized_operations and not group.error:
-                group = group._replace(authorized_operations=group_operations(session, group_id))
+                group.authorized_operations = group_operations(session, group_id)
             groups.append(group)
         if session.access is not None:
             assigned = [_assigned_topics(each) for each in groups]
@@ -74,7 +77,7 @@ class ConsumerGroupDescribeHandler:
             groups = [
                 self._hide(each) if topics & denied else each for each, topics in zip(groups, assigned, strict=True)
             ]
-        return ConsumerGroupDescribeResponse(groups)
+        return ConsumerGroupDescribeResponse(groups=groups)
 
     def _describe_allowed(self, session: Session, group_id: str, *, is_repeated: bool) -> ConsumerGroupDescription:
         api = ApiKey.CONSUMER_GROUP_DESCRIBE
@@ -85,13 +88,13 @@ class ConsumerGroupDescribeHandler:
     def _deny(self, group_id: str) -> ConsumerGroupDescription:
         code = denial(ResourceType.GROUP).code
         self._probe.count_error(code.name.lower())
-        return ConsumerGroupDescription(group_id, error=code)
+        return ConsumerGroupDescription(group_id=group_id, error=code)
 
     def _hide(self, group: ConsumerGroupDescription) -> ConsumerGroupDescription:
         code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         self._probe.count_error(code.name.lower())
         message = "The group has described topic(s) that the client is not authorized to describe."
-        return ConsumerGroupDescription(group.group_id, error=code, message=message)
+        return ConsumerGroupDescription(group_id=group.group_id, error=code, message=message)
 
     def _describe(self, group_id: str, *, is_repeated: bool) -> ConsumerGroupDescription:
         try:
@@ -105,15 +108,15 @@ class ConsumerGroupDescribeHandler:
                 raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no consumer group {printable(group_id)}")
         except BrokerError as error:
             self._probe.count_error(error.code.name.lower())
-            return ConsumerGroupDescription(group_id, error=error.code, message=error.message)
+            return ConsumerGroupDescription(group_id=group_id, error=error.code, message=error.message)
         members = group.members.values()
         return ConsumerGroupDescription(
-            group_id,
-            group.state.value,
-            group.epoch,
-            group.assignment_epoch,
-            group.preferred_assignor(members, self._groups.default_assignor),
-            [self._member(group, member) for member in members],
+            group_id=group_id,
+            state=group.state.value,
+            group_epoch=group.epoch,
+            assignment_epoch=group.assignment_epoch,
+            assignor=group.preferred_assignor(members, self._groups.default_assignor),
+            members=[self._member(group, member) for member in members],
         )
 
     def _member(self, group: ConsumerGroup, member: ConsumerGroupMember) -> ConsumerGroupMemberDescription:
@@ -122,31 +125,33 @@ class ConsumerGroupDescribeHandler:
             for topic_id, epochs in topics.items():
                 has.setdefault(topic_id, set()).update(epochs)
         return ConsumerGroupMemberDescription(
-            member.member_id,
-            member.instance_id,
-            member.rack_id,
-            member.member_epoch,
-            member.client_id,
-            member.client_host,
-            sorted(member.topic_names),
-            member.topic_regex or None,
-            self._topics(has),
-            self._topics(group.target.get(member.member_id, {})),
-            is_classic=member.classic is not None,
+            member_id=member.member_id,
+            instance_id=member.instance_id,
+            rack_id=member.rack_id,
+            member_epoch=member.member_epoch,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            topic_names=sorted(member.topic_names),
+            topic_regex=member.topic_regex or None,
+            assignment=self._assignment(has),
+            target=self._assignment(group.target.get(member.member_id, {})),
+            member_type=CONSUMER_MEMBER if member.classic is None else CLASSIC_MEMBER,
         )
 
-    def _topics(self, topics: Mapping[bytes, Iterable[int]]) -> list[AssignedTopic]:
+    def _assignment(self, topics: Mapping[bytes, Iterable[int]]) -> Assignment:
         """Leave out deleted topics."""
         names = self._store.image.names
-        return [
-            AssignedTopic(topic_id, names[topic_id], sorted(numbers))
-            for topic_id, numbers in topics.items()
-            if topic_id in names
-        ]
+        return Assignment(
+            topics=[
+                AssignedTopic(topic_id=topic_id, topic=names[topic_id], partitions=sorted(numbers))
+                for topic_id, numbers in topics.items()
+                if topic_id in names
+            ]
+        )
 
 
 def _assigned_topics(group: ConsumerGroupDescription) -> set[str]:
     """Return the names of the topics in the members' current and target assignments."""
     return {
-        topic.topic for member in group.members for topics in (member.assignment, member.target) for topic in topics
+        topic.topic for member in group.members for each in (member.assignment, member.target) for topic in each.topics
     }

@@ -106,7 +106,7 @@ class ShareGroupDescribeHandler:
             member.client_host,
             sorted(member.topic_names),
             [
-                AssignedTopic(topic_id, names[topic_id], sorted(numbers))
+                AssignedTopic(topic_id=topic_id, topic=names[topic_id], partitions=sorted(numbers))
                 for topic_id, numbers in member.assigned.items()
                 if topic_id in names
             ],

@@ -3,61 +3,77 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final
 
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.authorized_operations import NOT_ASKED
+from barnabas.protocol.wire.fields import since
+from barnabas.protocol.wire.structures import Request, Struct
+from barnabas.protocol.wire.types import Bool, Error, Int8, Int32, Message, NullableString, String, Uuid
+
+CLASSIC_MEMBER: Final = 0
+CONSUMER_MEMBER: Final = 1
 
 
-@dataclass(slots=True)
-class ConsumerGroupDescribeRequest:
-    """Group ids."""
-
-    group_ids: Sequence[str]
-    include_authorized_operations: bool = False
-
-
-class AssignedTopic(NamedTuple):
+class AssignedTopic(Struct):
     """Partitions of one topic."""
 
-    topic_id: bytes
-    topic: str
-    partitions: Sequence[int]
+    topic_id: Uuid
+    topic: String
+    partitions: Sequence[Int32]
 
 
-class ConsumerGroupMemberDescription(NamedTuple):
-    """`is_classic`: the member uses the classic protocol."""
+class Assignment(Struct):
+    """Partitions of a member."""
 
-    member_id: str
-    instance_id: str | None
-    rack_id: str | None
-    member_epoch: int
-    client_id: str
-    client_host: str
-    topic_names: Sequence[str]
-    topic_regex: str | None
-    assignment: Sequence[AssignedTopic]
-    target: Sequence[AssignedTopic]
-    is_classic: bool
+    topics: Sequence[AssignedTopic] = ()
 
 
-class ConsumerGroupDescription(NamedTuple):
+class ConsumerGroupMemberDescription(Struct):
+    """`member_type`: the protocol that the member uses, from version 1 on."""
+
+    member_id: String
+    instance_id: NullableString = None
+    rack_id: NullableString = None
+    member_epoch: Int32
+    client_id: String
+    client_host: String
+    topic_names: Sequence[String]
+    topic_regex: NullableString = None
+    assignment: Assignment
+    target: Assignment
+    member_type: Int8 = since(1, default=-1)
+
+
+class ConsumerGroupDescription(Struct):
     """`state` by Kafka's name: Empty, Assigning, Reconciling, Stable, Dead."""
 
-    group_id: str
-    state: str = ""
-    group_epoch: int = 0
-    assignment_epoch: int = 0
-    assignor: str = ""
+    error: Error = ErrorCode.NONE
+    message: Message = None
+    group_id: String
+    state: String = ""
+    group_epoch: Int32 = 0
+    assignment_epoch: Int32 = 0
+    assignor: String = ""
     members: Sequence[ConsumerGroupMemberDescription] = ()
-    error: ErrorCode = ErrorCode.NONE
-    message: str | None = None
-    authorized_operations: int = NOT_ASKED
+    authorized_operations: Int32 = NOT_ASKED
 
 
-@dataclass(slots=True)
-class ConsumerGroupDescribeResponse:
+class ConsumerGroupDescribeResponse(Struct, flexible=0):
     """In the order of the request."""
 
-    groups: list[ConsumerGroupDescription]
+    throttle_ms: Int32 = 0
+    groups: Sequence[ConsumerGroupDescription]
+
+
+class ConsumerGroupDescribeRequest(Request, flexible=0):
+    """Group ids."""
+
+    group_ids: Sequence[String]
+    include_authorized_operations: Bool = False
+
+    def refused(self, code: ErrorCode, message: str) -> ConsumerGroupDescribeResponse:
+        """The same refusal for every group."""
+        return ConsumerGroupDescribeResponse(
+            groups=[ConsumerGroupDescription(group_id=each, error=code, message=message) for each in self.group_ids]
+        )

@@ -10,7 +10,7 @@ from barnabas.broker.groups.consumer.settings import ConsumerGroupSettings
 from barnabas.broker.groups.group import GroupState
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.groups.metadata import GroupMetadataValue, MemberMetadata
-from tests.support.groups.consumer_groups import GROUP, REBALANCE_MS, SESSION_MS, ConsumerGroupHost
+from tests.support.groups.consumer_groups import GROUP, REBALANCE_MS, SESSION_MS, ConsumerGroupHost, assigned
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def test_the_first_member_gets_everything_with_its_first_heartbeat(host: Consume
     answer = host.join("a", ["t"])
     assert (answer.error, answer.member_id, answer.member_epoch) == (ErrorCode.NONE, "a", 2)
     assert answer.heartbeat_interval_ms == 5000
-    assert answer.assignment == {host.image.topics["t"].topic_id: [0, 1, 2, 3]}
+    assert assigned(answer) == {host.image.topics["t"].topic_id: [0, 1, 2, 3]}
     assert host.state == "Stable"
 
 
@@ -33,22 +33,22 @@ def test_a_heartbeat_that_changes_nothing_writes_nothing_and_returns_no_partitio
 ) -> None:
     host.join("a", ["t"])
     writes = len(host.log.appends)
-    assert host.beat("a").assignment is None
+    assert assigned(host.beat("a")) is None
     assert len(host.log.appends) == writes
 
 
 def test_a_partition_gets_a_new_owner_only_after_it_was_given_up(host: ConsumerGroupHost) -> None:
     host.join("a", ["t"])
-    assert host.join("b", ["t"]).assignment == {}
+    assert assigned(host.join("b", ["t"])) == {}
     assert host.state == "Reconciling"
     told = host.beat("a")
-    kept = told.assignment
+    kept = assigned(told)
     assert kept is not None
     assert [len(numbers) for numbers in kept.values()] == [2]
-    assert host.beat("b").assignment is None, "the partitions still belong to a"
+    assert assigned(host.beat("b")) is None, "the partitions still belong to a"
     given_up = host.beat("a", owned=kept)
     assert given_up.member_epoch == host.group.epoch
-    received = host.beat("b").assignment
+    received = assigned(host.beat("b"))
     assert received is not None
     assert [len(numbers) for numbers in received.values()] == [2]
     assert host.partitions("a") | host.partitions("b") == {("t", number) for number in range(4)}
@@ -76,7 +76,7 @@ def test_a_member_that_is_silent_is_removed_when_its_session_ends(host: Consumer
     assert "b" in host.group.members
     host.clock.pass_time(1)
     assert list(host.group.members) == ["a"]
-    assert host.beat("a").assignment == {host.image.topics["t"].topic_id: [0, 1, 2, 3]}
+    assert assigned(host.beat("a")) == {host.image.topics["t"].topic_id: [0, 1, 2, 3]}
     assert host.ask("b", host.epochs["b"]).error == ErrorCode.UNKNOWN_MEMBER_ID
 
 
@@ -154,7 +154,8 @@ def test_a_heartbeat_to_an_unknown_group_creates_none(host: ConsumerGroupHost) -
 def test_a_member_that_missed_the_response_with_its_new_epoch_continues(host: ConsumerGroupHost) -> None:
     host.join("a", ["t"])
     host.join("b", ["t"])
-    kept = host.beat("a").assignment
+    kept = assigned(host.beat("a"))
+    assert kept is not None
     old = host.epochs["a"]
     host.beat("a", owned=kept)
     assert host.epochs["a"] == old + 1

@@ -67,7 +67,7 @@ def test_a_member_that_joined_again_while_its_removal_was_flushed_keeps_its_sess
     host.log.flushes_late = True
     host.clock.pass_time(SESSION_MS)
     request = ConsumerGroupHeartbeatRequest(
-        GROUP, "a", 0, rebalance_timeout_ms=REBALANCE_MS, topic_names=["t"], owned={}
+        group_id=GROUP, member_id="a", member_epoch=0, rebalance_timeout_ms=REBALANCE_MS, topic_names=["t"], topics=()
     )
     answer = host.groups.heartbeat(request, CLIENT, ApiProbe())
     assert not answer.done

@@ -24,8 +24,8 @@ def host() -> ConsumerGroupHost:
 
 def ask(host: ConsumerGroupHost, member: str, epoch: int) -> Deferred[object]:
     """Send a heartbeat whose response may wait for the flush; the first one joins."""
-    joins = {"rebalance_timeout_ms": REBALANCE_MS, "topic_names": ["t"], "owned": {}} if epoch == 0 else {}
-    request = ConsumerGroupHeartbeatRequest(GROUP, member, epoch, **joins)  # type: ignore[arg-type]
+    joins = {"rebalance_timeout_ms": REBALANCE_MS, "topic_names": ["t"], "topics": ()} if epoch == 0 else {}
+    request = ConsumerGroupHeartbeatRequest(group_id=GROUP, member_id=member, member_epoch=epoch, **joins)  # type: ignore[arg-type]
     return host.groups.heartbeat(request, CLIENT, ApiProbe())  # type: ignore[return-value]
 
 

@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from barnabas.broker.groups.group import GroupState
 from barnabas.protocol.errors import BrokerError, ErrorCode
-from tests.support.groups.consumer_groups import GROUP, SESSION_MS, ConsumerGroupHost
+from tests.support.groups.consumer_groups import GROUP, SESSION_MS, ConsumerGroupHost, assigned
 
 TOPICS = st.sampled_from([("t",), ("u",), ("t", "u"), ()])
 ASSIGNORS = st.sampled_from([None, "uniform", "range"])
@@ -65,8 +65,9 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
         elif answer.error == ErrorCode.NONE:
             assert answer.member_epoch >= client.epoch
             client.epoch = answer.member_epoch
-            if answer.assignment is not None:
-                client.owned = {topic_id: list(numbers) for topic_id, numbers in answer.assignment.items()}
+            told = assigned(answer)
+            if told is not None:
+                client.owned = told
         else:
             assert answer.error == ErrorCode.COORDINATOR_NOT_AVAILABLE
 

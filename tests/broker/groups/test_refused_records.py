@@ -118,7 +118,9 @@ def classic(client: EagerClient) -> None:
 
 
 def consumer(client: EagerClient) -> None:
-    request = ConsumerGroupHeartbeatRequest(GROUP, "m", 0, rebalance_timeout_ms=60_000, topic_names=["t"], owned={})
+    request = ConsumerGroupHeartbeatRequest(
+        group_id=GROUP, member_id="m", member_epoch=0, rebalance_timeout_ms=60_000, topic_names=["t"], topics=()
+    )
     client.then(client.host.groups.consumer.heartbeat(request, CLIENT, ApiProbe()), client.joined)
 
 

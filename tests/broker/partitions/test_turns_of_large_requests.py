@@ -226,7 +226,7 @@ def ask_list_groups() -> Any:
 def ask_describe_consumer_groups() -> Any:
     groups: Any = SimpleNamespace(is_enabled=True, ensure_serving=lambda group_id: None, get=lambda group_id: None)
     handler = ConsumerGroupDescribeHandler(groups, STORE, PROBE)
-    return handler(SESSION, ConsumerGroupDescribeRequest(NAMES, include_authorized_operations=True))
+    return handler(SESSION, ConsumerGroupDescribeRequest(group_ids=NAMES, include_authorized_operations=True))
 
 
 def ask_list_transactions() -> Any:

@@ -159,11 +159,12 @@ from tests.support.kafka.drawing import drawn
 from tests.support.kafka.kafka_wire import message_type, read, schema, written
 from tests.support.kafka.shapes import JUDGES, shape_of_message, shape_of_table
 
+ID = bytes(range(16))
 APIS = {
     id(each): each
     for module in pkgutil.iter_modules(client.__path__)
     for each in vars(import_module(f"{client.__name__}.{module.name}")).values()
-    if isinstance(each, ClientApi)
+    if isinstance(each, ClientApi) and isinstance(each.request, Message)
 }.values()
 VERSIONS = [
     pytest.param(api, version, id=f"{api.key.label}-v{version}")
@@ -415,7 +416,13 @@ ANSWERS: list[tuple[ClientApi, Any]] = [
                     "simple",
                     [
                         ShareGroupMemberDescription(
-                            "m", None, 2, "c", "/h", ["t"], [AssignedTopic(bytes(range(16)), "t", [0, 1])]
+                            "m",
+                            None,
+                            2,
+                            "c",
+                            "/h",
+                            ["t"],
+                            [AssignedTopic(topic_id=ID, topic="t", partitions=[0, 1])],
                         )
                     ],
                 )

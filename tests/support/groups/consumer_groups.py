@@ -45,6 +45,7 @@ from barnabas.protocol.messages.groups.consumer_group_heartbeat import (
     LEAVE_EPOCH,
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
+    TopicPartitions,
 )
 from barnabas.protocol.messages.groups.join_group import GroupProtocol, JoinGroupRequest, JoinGroupResponse
 from barnabas.protocol.messages.groups.leave_group import LeaveGroupRequest, LeaveGroupResponse, LeavingMember
@@ -56,6 +57,17 @@ SESSION_MS = 45_000
 REBALANCE_MS = 60_000
 RETENTION_MINUTES = 10
 CLIENT = JoiningClient("client", "/127.0.0.1")
+
+
+def assigned(answer: ConsumerGroupHeartbeatResponse) -> dict[bytes, list[int]] | None:
+    """Return the partitions of an answer by topic id; None if they are unchanged."""
+    found = answer.assignment
+    return None if found is None else {each.topic_id: list(each.partitions) for each in found.topics}
+
+
+def topics_of(owned: Mapping[bytes, Sequence[int]]) -> list[TopicPartitions]:
+    """Return partitions by topic id as a heartbeat reports them."""
+    return [TopicPartitions(topic_id=each, partitions=tuple(numbers)) for each, numbers in owned.items()]
 
 
 class _Timer:
@@ -400,11 +412,13 @@ class ConsumerGroupHost:
 
     def ask(self, member: str, epoch: int, **fields: Any) -> ConsumerGroupHeartbeatResponse:
         """Send a heartbeat with these fields."""
-        request = ConsumerGroupHeartbeatRequest(GROUP, member, epoch, **fields)
+        if "owned" in fields:
+            fields["topics"] = topics_of(fields.pop("owned"))
+        request = ConsumerGroupHeartbeatRequest(group_id=GROUP, member_id=member, member_epoch=epoch, **fields)
         try:
             answer: ConsumerGroupHeartbeatResponse = now(self.groups.heartbeat(request, CLIENT, ApiProbe()))
         except BrokerError as error:
-            return ConsumerGroupHeartbeatResponse(error.code, error.message)
+            return ConsumerGroupHeartbeatResponse(error=error.code, message=error.message)
         if answer.error == ErrorCode.NONE and answer.member_id is not None:
             self.epochs[answer.member_id] = answer.member_epoch
         return answer

@@ -26,7 +26,15 @@ from barnabas.protocol.messages.groups.consumer_group_heartbeat import (
 from barnabas.protocol.messages.groups.join_group import GroupProtocol, JoinGroupRequest, JoinGroupResponse
 from barnabas.protocol.messages.groups.leave_group import LeaveGroupRequest, LeavingMember
 from barnabas.protocol.messages.groups.sync_group import SyncGroupRequest, SyncGroupResponse
-from tests.support.groups.consumer_groups import CLIENT, GROUP, REBALANCE_MS, SESSION_MS, ConsumerGroupHost
+from tests.support.groups.consumer_groups import (
+    CLIENT,
+    GROUP,
+    REBALANCE_MS,
+    SESSION_MS,
+    ConsumerGroupHost,
+    assigned,
+    topics_of,
+)
 
 NAMES = ("t", "u")
 """The topics that consumers read."""
@@ -85,20 +93,26 @@ class NewClient(Client):
             if topic in host.image.topics:
                 owned.setdefault(host.image.topics[topic].topic_id, []).append(number)
         request = ConsumerGroupHeartbeatRequest(
-            GROUP, self.member_id, self.generation, instance_id=self.instance, owned=owned, **fields
+            group_id=GROUP,
+            member_id=self.member_id,
+            member_epoch=self.generation,
+            instance_id=self.instance,
+            topics=topics_of(owned),
+            **fields,
         )
         try:
             host.groups.heartbeat(request, CLIENT, ApiProbe()).then(answered)
         except BrokerError as error:
-            answered(ConsumerGroupHeartbeatResponse(error.code, error.message))
+            answered(ConsumerGroupHeartbeatResponse(error=error.code, message=error.message))
 
     def answered(self, host: ConsumerGroupHost, answer: ConsumerGroupHeartbeatResponse) -> None:
         if answer.error == ErrorCode.NONE:
             self.is_full = False
             self.generation = answer.member_epoch
-            if answer.assignment is not None:
+            told = assigned(answer)
+            if told is not None:
                 names = host.image.names
-                self.owned = {(names[each], n) for each, ns in answer.assignment.items() if each in names for n in ns}
+                self.owned = {(names[each], n) for each, ns in told.items() if each in names for n in ns}
         elif answer.error in (ErrorCode.FENCED_INSTANCE_ID, ErrorCode.UNRELEASED_INSTANCE_ID):
             self.is_alive, self.owned = False, set()
         elif answer.error == ErrorCode.COORDINATOR_NOT_AVAILABLE:
@@ -115,7 +129,9 @@ class NewClient(Client):
         self.owned, self.generation, self.is_full = set(), 0, True
 
     def leave(self, host: ConsumerGroupHost, answered: Answers) -> None:
-        request = ConsumerGroupHeartbeatRequest(GROUP, self.member_id, -1, instance_id=self.instance)
+        request = ConsumerGroupHeartbeatRequest(
+            group_id=GROUP, member_id=self.member_id, member_epoch=-1, instance_id=self.instance
+        )
         try:
             host.groups.heartbeat(request, CLIENT, ApiProbe()).then(answered)
         except BrokerError:
