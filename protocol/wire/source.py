@@ -81,7 +81,7 @@ class Source:
         return self._function("unpack", code)
 
     def _function(self, direction: str, code: str) -> str:
-        name = f"{direction}_{code.replace('?', 'B')}_{len(code)}"
+        name = f"{direction}_{code.replace('?', 'T')}_{len(code)}"
         if name not in self.space:
             layout = struct.Struct(f">{code}")
             self.space[name] = layout.pack if direction == "pack" else layout.unpack_from

@@ -57,6 +57,11 @@ class Answer(Struct):
     message: Message = None
 
 
+class Flagged(Struct, flexible=0):
+    is_dry: Bool
+    hosts: Sequence[String]
+
+
 def asked(version: int) -> Ask:
     """A request with everything that its version has."""
     partitions = [Partition(index=1, offset=1 << 40, epoch=-1 if version < 2 else 5, note=note) for note in ("ä", None)]
@@ -212,3 +217,9 @@ def test_a_class_that_cannot_be_a_structure_says_why() -> None:
     unknown = StructType("Bad", (Struct,), {"__annotations__": {"number": "Int33"}, "__module__": __name__})
     with pytest.raises(TypeError, match=r"Bad\.number: name 'Int33' is not defined"):
         unknown.decode(0, b"")  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("size", [0, 1, 126, 127, 300])
+def test_a_boolean_before_a_length_leaves_other_lengths_as_they_are(size: int) -> None:
+    value = Flagged(is_dry=True, hosts=["h" * size, ""] * size)
+    assert Flagged.decode_whole(0, value.encode(0)) == value
