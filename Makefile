@@ -16,7 +16,7 @@
 #                            a failed test is tried again, alone, and the output of its failure kept there)
 #   make baseline            the code of an earlier commit (tools/baseline), built in build/baseline
 #   make test-baseline       directories that it wrote are opened by this tree, and the other way round
-#   make bench-baseline      lines of the benchmarks on both in turn: ratios (ARGS="--lines one", "--instructions 2000")
+#   make bench-baseline      a benchmark on both in turn: ratios (ARGS="--lines one", "--benchmark recovery --rounds 5")
 #   make demo, make bench    real data end to end; benchmarks beside the machine's limits
 #   make pipeline-demo       the same data through the jobs of `barnabas pipeline` (needs Java 17)
 #   make bench-kafka         Barnabas beside Apache Kafka: librdkafka, recovery, transactions, latency end to end, logins

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks.brokers.apache_kafka import WARM_GIGABYTES, ApacheKafka
 from benchmarks.brokers.system import Barnabas, System
-from benchmarks.requests.kafka_dialect import KafkaDialect
+from benchmarks.requests.dialect import NativeDialect
 from benchmarks.requests.records import build_batch, build_full_batch
 from benchmarks.runs.machine import describe
 from benchmarks.runs.programs import Programs
@@ -45,7 +45,7 @@ def main(arguments: list[str]) -> int:
     settings = [*PROPERTIES, *options.set]
     systems: list[System] = [
         Barnabas(settings),
-        Barnabas(settings, KafkaDialect(), "Barnabas in Kafka's protocol"),
+        Barnabas(settings, NativeDialect(), "Barnabas in the native protocol"),
     ]
     if options.kafka_jars is not None:
         systems.append(

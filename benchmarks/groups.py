@@ -21,14 +21,16 @@ import sys
 import tempfile
 import time
 import urllib.request
+from collections import defaultdict
 from pathlib import Path
 from statistics import median
 
 from benchmarks.brokers.system import Barnabas, Running, free_port
-from benchmarks.requests.dialect import receive_exactly
+from benchmarks.requests.frames import call, plain_frame, text
 from benchmarks.requests.kafka_dialect import KafkaDialect
 from benchmarks.runs.programs import Programs
 from benchmarks.runs.result_files import DIRECTORY, add_json_option, write_result
+from benchmarks.runs.side_by_side import Columns, Samples
 
 TOPIC = "orders"
 PARTITIONS = 10
@@ -51,24 +53,17 @@ SETTINGS = [
 
 def commit_frame(group: str, offset: int) -> bytes:
     """Encode OffsetCommit version 7 of a simple consumer, for all partitions."""
-    body = (
-        string(group)
-        + struct.pack(">i", -1)
-        + string("")
-        + struct.pack(">h", -1)
-        + struct.pack(">i", 1)
-        + string(TOPIC)
-    )
+    body = text(group) + struct.pack(">i", -1) + text("") + struct.pack(">h", -1) + struct.pack(">i", 1) + text(TOPIC)
     body += struct.pack(">i", PARTITIONS)
-    body += b"".join(struct.pack(">iqi", number, offset, 0) + string("") for number in range(PARTITIONS))
-    return frame(_OFFSET_COMMIT, 7, body)
+    body += b"".join(struct.pack(">iqi", number, offset, 0) + text("") for number in range(PARTITIONS))
+    return plain_frame(_OFFSET_COMMIT, 7, body)
 
 
 def committed(connection: socket.socket, group: str) -> list[int]:
     """Return the group's offsets by partition; -1 where none is committed."""
     numbers = struct.pack(f">{PARTITIONS}i", *range(PARTITIONS))
-    body = string(group) + struct.pack(">i", 1) + string(TOPIC) + struct.pack(">i", PARTITIONS) + numbers
-    answer = call(connection, frame(_OFFSET_FETCH, 5, body))
+    body = text(group) + struct.pack(">i", 1) + text(TOPIC) + struct.pack(">i", PARTITIONS) + numbers
+    answer = call(connection, _OFFSET_FETCH, 5, body)
     position = 4 + 4 + 2 + len(TOPIC) + 4
     found = []
     for _ in range(PARTITIONS):
@@ -80,9 +75,9 @@ def committed(connection: socket.socket, group: str) -> list[int]:
 
 def begin_compaction(connection: socket.socket) -> None:
     """Make the cleaner clean every dirty log from now on."""
-    entry = string("min.cleanable.dirty.ratio") + struct.pack(">b", _SET) + string("0.0")
-    body = struct.pack(">ib", 1, _TOPIC_RESOURCE) + string(OFFSETS_TOPIC) + struct.pack(">i", 1) + entry + b"\x00"
-    (error,) = struct.unpack_from(">h", call(connection, frame(_ALTER_CONFIGS, 0, body)), 8)
+    entry = text("min.cleanable.dirty.ratio") + struct.pack(">b", _SET) + text("0.0")
+    body = struct.pack(">ib", 1, _TOPIC_RESOURCE) + text(OFFSETS_TOPIC) + struct.pack(">i", 1) + entry + b"\x00"
+    (error,) = struct.unpack_from(">h", call(connection, _ALTER_CONFIGS, 0, body), 8)
     assert error == 0, f"error {error}"
 
 
@@ -90,7 +85,7 @@ def load_seconds(running: Running) -> float:
     """List groups until no coordinator is loading; return the seconds."""
     started = time.monotonic()
     with running.connect() as connection:
-        while struct.unpack_from(">h", call(connection, frame(_LIST_GROUPS, 0, b"")))[0] == LOADING:
+        while struct.unpack_from(">h", call(connection, _LIST_GROUPS, 0, b""))[0] == LOADING:
             pass
     return time.monotonic() - started
 
@@ -103,16 +98,16 @@ class GroupLines:
         self._programs = programs
         self._groups = [f"group-{number:05d}" for number in range(groups)]
         self._seconds = seconds
-        self.samples: dict[str, dict[str, float]] = {}
+        self.found: dict[str, Columns] = {}
         """Line -> its figures, as measured so far."""
         self._metrics_port = free_port()
-        self._system = Barnabas([*SETTINGS, f"metrics.listener=127.0.0.1:{self._metrics_port}"], KafkaDialect())
+        self._system = Barnabas([*SETTINGS, f"metrics.listener=127.0.0.1:{self._metrics_port}"])
 
     def run(self) -> None:
         """Measure all lines."""
         plain = self._directory / "plain"
         plain.mkdir()
-        with Barnabas([], KafkaDialect()).start(plain) as running:
+        with Barnabas([]).start(plain) as running:
             asyncio.run(self._first_records(running, "on a fresh broker", 1))
             asyncio.run(self._first_records(running, "later", REPEATS))
         with self._system.start(self._directory) as running:
@@ -122,7 +117,7 @@ class GroupLines:
             rss = running.rss_mib()
             self._commit_once(running)
             kib = (running.rss_mib() - rss) * 1024 / len(self._groups)
-            self.samples["memory"] = {"kib_per_group": kib}
+            self.found["memory"] = {"kib_per_group": kib}
             say(f"memory: {kib:.2f} KiB for each of {len(self._groups)} groups of {PARTITIONS} offsets")
             self._commit(running, self._groups, "all groups")
             with running.connect() as connection:
@@ -133,7 +128,7 @@ class GroupLines:
         with self._system.start(self._directory) as running:
             cpu = running.cpu_seconds()
             seconds = load_seconds(running)
-            self.samples["load"] = {"first_answer_s": running.start_seconds, "all_groups_s": seconds, "cpu_s": cpu}
+            self.found["load"] = {"first_answer_s": running.start_seconds, "all_groups_s": seconds, "cpu_s": cpu}
             say(
                 f"load: first answer after {running.start_seconds:.3f} s ({cpu:.2f} CPU s), all groups {seconds:.3f} s"
                 f" later ({running.cpu_seconds() - cpu:.2f} CPU s)"
@@ -162,7 +157,12 @@ class GroupLines:
             seconds=self._seconds,
         )
         each_us = (running.cpu_seconds() - cpu) / found["requests"] * 1e6
-        self.samples[f"commits, {name}"] = {**found, "cpu_us_each": each_us}
+        self.found[f"commits, {name}"] = {
+            "per_s": found["requests"] / found["seconds"],
+            "p50_us": found["p50_us"],
+            "p99_us": found["p99_us"],
+            "cpu_us_each": each_us,
+        }
         say(
             f"commits, {name}: {found['requests'] / found['seconds']:.0f} /s, p50 {found['p50_us']:.0f} us,"
             f" p99 {found['p99_us']:.0f} us, {each_us:.0f} CPU us each"
@@ -197,44 +197,32 @@ class GroupLines:
                 while not await consumer.poll(timeout_ms=1000):
                     pass
                 taken.append(1000 * (time.perf_counter() - started))
-        self.samples[f"first record, {name}"] = {"p50_ms": median(taken), "min_ms": min(taken), "max_ms": max(taken)}
-        say(f"first record, native, {name}: {median(taken):.0f} ms ({min(taken):.0f} - {max(taken):.0f})")
+        self.found[f"first record, {name}"] = {"p50_ms": median(taken), "min_ms": min(taken), "max_ms": max(taken)}
+        say(f"first record, {name}: {median(taken):.0f} ms ({min(taken):.0f} - {max(taken):.0f})")
 
 
-def call(connection: socket.socket, request: bytes) -> bytes:
-    """Send a request; return the answer after its correlation id."""
-    connection.sendall(request)
-    return receive_exactly(connection, int.from_bytes(receive_exactly(connection, 4), "big"))[4:]
-
-
-def frame(api: int, version: int, body: bytes) -> bytes:
-    """Build a request with its size prefix and a classic header."""
-    header = struct.pack(">hhi", api, version, 1) + string("benchmark")
-    return struct.pack(">i", len(header) + len(body)) + header + body
-
-
-def string(text: str) -> bytes:
-    """Encode a classic string."""
-    return struct.pack(">h", len(text)) + text.encode()
-
-
-def say(text: str) -> None:
+def say(line: str) -> None:
     """Print one line."""
-    print(text, flush=True)
+    print(line, flush=True)
 
 
 def main(arguments: list[str]) -> int:
     """Run with these arguments."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.groups", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=1, help="number of measurements of each line (default 1)")
     parser.add_argument("--groups", type=int, default=10_000, help="number of groups (default 10000)")
     parser.add_argument("--seconds", type=float, default=5.0, help="duration of each line of commits (default 5)")
     add_json_option(parser, "groups")
     options = parser.parse_args(arguments)
-    with tempfile.TemporaryDirectory(prefix="barnabas-groups-") as directory:
-        programs = Programs(DIRECTORY / "bin")
-        lines = GroupLines(Path(directory), programs, options.groups, options.seconds)
-        lines.run()
-    write_result(options.json, "benchmarks.groups", options, lines.samples)
+    programs = Programs(DIRECTORY / "bin")
+    samples: Samples = defaultdict(list)
+    for _ in range(options.rounds):
+        with tempfile.TemporaryDirectory(prefix="barnabas-groups-") as directory:
+            lines = GroupLines(Path(directory), programs, options.groups, options.seconds)
+            lines.run()
+        for line, columns in lines.found.items():
+            samples[line].append(columns)
+    write_result(options.json, "benchmarks.groups", options, samples)
     return 0
 
 

@@ -24,7 +24,6 @@ from statistics import median
 
 from benchmarks.brokers.apache_kafka import ApacheKafka
 from benchmarks.brokers.system import Barnabas, Running, System
-from benchmarks.requests.kafka_dialect import KafkaDialect
 from benchmarks.runs.page_cache import PageCacheFiller
 from benchmarks.runs.programs import SOURCES, compile_program
 from benchmarks.runs.result_files import add_json_option, write_result
@@ -132,7 +131,7 @@ def main(arguments: list[str]) -> int:
     options = _parser().parse_args(arguments)
     options.directory.mkdir(parents=True, exist_ok=True)
     client = Client(WORK / "bin")
-    systems: list[System] = [Barnabas(options.set, KafkaDialect())]
+    systems: list[System] = [Barnabas(options.set)]
     if options.kafka_jars is not None:
         systems.append(ApacheKafka(options.kafka_jars))
     records_of = {size: max(1000, int(options.gigabytes * 1e9) // size) for size in VALUE_BYTES}

@@ -31,6 +31,7 @@ from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.value import Setting
 from benchmarks.requests.records import build_batch
 from benchmarks.runs.result_files import add_json_option, write_result
+from benchmarks.runs.side_by_side import Samples
 
 PARTITIONS = 1000
 SEGMENTS_EACH = 10
@@ -217,10 +218,10 @@ def main(arguments: list[str]) -> None:
     add_json_option(parser, "loading")
     options = parser.parse_args(arguments)
     total_bytes = int(options.gigabytes * (1 << 30))
-    lines: dict[str, dict[str, list[float]]] = {}
+    lines: Samples = {}
 
     def keep(line: str, samples: dict[str, list[float]]) -> None:
-        lines[line] = samples
+        lines[line] = [dict(zip(samples, each, strict=True)) for each in zip(*samples.values(), strict=True)]
         _say(line, samples)
 
     home = Path(tempfile.mkdtemp(prefix="barnabas-loading-", dir=options.directory))

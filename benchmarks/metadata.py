@@ -50,14 +50,15 @@ from barnabas.protocol.metadata.records import (
 from barnabas.protocol.topic_partition import TopicPartition
 from barnabas.protocol.uuids import random_uuid, uuid_text
 from benchmarks.runs.result_files import add_json_option, write_result
+from benchmarks.runs.side_by_side import Columns, Samples
 
 PARTITIONS_EACH = 10
 CREATIONS = 50
+FIRST_CREATIONS = 5
+"""Those that are not counted."""
 PLANNED_TOPICS = 10_000
 """Topics in one request: Kafka's maximum."""
 PLANNED_BESIDE = 1_000
-
-Samples = dict[str, list[float]]
 
 
 def replay_once(log_dir: str) -> None:
@@ -160,7 +161,7 @@ def measure(function: str, argument: Path | str, rounds: int, expected: int) -> 
     return samples
 
 
-def creations(log_dir: Path) -> Samples:
+def creations(log_dir: Path) -> list[Columns]:
     """Create topics of one partition one after the other, as the broker does."""
     settings = {"log.dirs": str(log_dir)}
     config = BrokerConfig.of({name: Setting(value, "benchmark") for name, value in settings.items()})
@@ -170,7 +171,7 @@ def creations(log_dir: Path) -> Samples:
     manager.load_logs(lambda _: config.log_config)
     syncs = _count_syncs()
     segment = log_dir / METADATA_DIRECTORY / f"{0:020d}.log"
-    samples: Samples = {"milliseconds": [], "syncs": [], "metadata_bytes": []}
+    samples: list[Columns] = []
     for number in range(CREATIONS):
         before, size, started = syncs(), segment.stat().st_size, time.perf_counter()
         topic = NewTopic(f"topic-{number:04d}", 1)
@@ -184,9 +185,9 @@ def creations(log_dir: Path) -> Samples:
         )
         created = store.image.topics[topic.name]
         create_log(created, TopicPartition(topic.name, 0), manager, store.directory_ids, is_new=True)
-        samples["milliseconds"].append((time.perf_counter() - started) * 1000)
-        samples["syncs"].append(syncs() - before)
-        samples["metadata_bytes"].append(segment.stat().st_size - size)
+        milliseconds = (time.perf_counter() - started) * 1000
+        grown = segment.stat().st_size - size
+        samples.append({"milliseconds": milliseconds, "syncs": syncs() - before, "metadata_bytes": grown})
     manager.shutdown()
     return samples
 
@@ -217,9 +218,9 @@ def main() -> None:
     options = parser.parse_args()
     lines: Samples = {}
 
-    def keep(name: str, values: list[float], *, show_all: bool = True) -> None:
-        lines[name] = values
-        _print(name, values, show_all=show_all)
+    def keep(name: str, values: list[float]) -> None:
+        lines[name] = [{"cpu_s": value} for value in values]
+        _print(f"{name}, CPU s", values)
 
     home = Path(tempfile.mkdtemp(prefix="barnabas-metadata-", dir=options.directory))
     partitions = options.topics * PARTITIONS_EACH
@@ -228,18 +229,19 @@ def main() -> None:
         write_history(log_dir, options.topics)
         size = (log_dir / METADATA_DIRECTORY / f"{0:020d}.log").stat().st_size
         print(f"metadata log: {size:,} bytes, {partitions} partitions")
-        keep("replay of the log, CPU s", measure("replay_once", log_dir, options.rounds, partitions))
+        keep("replay of the log", measure("replay_once", log_dir, options.rounds, partitions))
         make_directories(log_dir)
-        keep("examine, log, CPU s", measure("examine_once", log_dir, options.rounds, partitions))
+        keep("examine, log", measure("examine_once", log_dir, options.rounds, partitions))
         snapshot_and_trim(log_dir)
         (snapshot,) = (log_dir / METADATA_DIRECTORY).glob("*.checkpoint")
         print(f"snapshot: {snapshot.stat().st_size:,} bytes")
-        keep("replay of a snapshot, CPU s", measure("replay_once", log_dir, options.rounds, partitions))
-        keep("examine, snapshot, CPU s", measure("examine_once", log_dir, options.rounds, partitions))
-        keep("planning 10,000 topics, CPU s", measure("plan_once", "no", options.rounds, PLANNED_TOPICS))
-        keep("planning 1,000 beside them, CPU s", measure("plan_once", "yes", options.rounds, PLANNED_BESIDE))
-        for name, values in creations(home / "creations").items():
-            keep(f"creation of a topic, {name}", values[5:], show_all=False)
+        keep("replay of a snapshot", measure("replay_once", log_dir, options.rounds, partitions))
+        keep("examine, snapshot", measure("examine_once", log_dir, options.rounds, partitions))
+        keep("planning 10,000 topics", measure("plan_once", "no", options.rounds, PLANNED_TOPICS))
+        keep("planning 1,000 beside them", measure("plan_once", "yes", options.rounds, PLANNED_BESIDE))
+        created = lines["creation of a topic"] = creations(home / "creations")[FIRST_CREATIONS:]
+        for name in created[0]:
+            _print(f"creation of a topic, {name}", [each[name] for each in created], show_all=False)
     finally:
         shutil.rmtree(home)
     write_result(options.json, "benchmarks.metadata", options, lines)

@@ -41,7 +41,6 @@ from benchmarks.brokers.apache_kafka import ApacheKafka
 from benchmarks.brokers.system import Barnabas, Running, System, cpu_seconds_of
 from benchmarks.requests.dialect import receive_exactly
 from benchmarks.requests.frames import Topic, call, create_topic, end_offsets, produce_frame, text
-from benchmarks.requests.kafka_dialect import KafkaDialect
 from benchmarks.requests.records import build_batch, build_full_batch
 from benchmarks.runs.result_files import write_result
 from benchmarks.runs.side_by_side import Columns, Samples, render_samples, say, say_columns, side_by_side_options
@@ -144,7 +143,7 @@ class BarnabasMirror:
     """A mirror in a second Barnabas."""
 
     def __init__(self, settings: list[str], bytes_per_second: int | None = None) -> None:
-        self.target: System = Barnabas(settings, KafkaDialect())
+        self.target: System = Barnabas(settings)
         self._bytes_per_second = bytes_per_second
 
     @contextmanager
@@ -217,7 +216,7 @@ def _measure(way: Way, options: argparse.Namespace, directory: Path) -> dict[str
     source_place = directory / "source"
     source_place.mkdir(parents=True)
     with ExitStack() as stack:
-        source = stack.enter_context(Barnabas(options.set, KafkaDialect()).start(source_place))
+        source = stack.enter_context(Barnabas(options.set).start(source_place))
         connection = stack.enter_context(source.connect())
         topic = create_topic(connection, TOPIC, 1)
         size = _fill(connection, topic, options.gigabytes, options.value_bytes)

@@ -1,4 +1,4 @@
-"""Profile of the broker under one line's load: `python -m benchmarks.profile LINE`; `--list` prints the lines.
+"""Profile of the broker under one line of benchmarks.lines: `python -m benchmarks.profile LINE`; `--list` prints them.
 
 perf samples all threads of the broker, in the kernel and in user space, while the line runs. Printed are the shares of
 CPU by program part (kernel, interpreter, each compiled kernel) and the first symbols. The samples stay in
@@ -21,54 +21,16 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
-from benchmarks import end_to_end, many
 from benchmarks.brokers.system import Barnabas
-from benchmarks.requests.frames import create_topic
-from benchmarks.requests.kafka_dialect import KafkaDialect
-from benchmarks.requests.records import build_batch, build_full_batch
+from benchmarks.lines import line_names, prepare
 from benchmarks.runs.programs import Programs
 from benchmarks.runs.result_files import DIRECTORY
-from benchmarks.runs.side_by_side import Round, say_columns
-from benchmarks.runs.streams import StreamLine, StreamRun
-from benchmarks.table.lines import Bench, Columns, Workload
+from benchmarks.runs.side_by_side import Columns, Round, chosen, say_columns
 
-CONNECTIONS = (1, 8, 64)
 HAS_PYTHON_SYMBOLS = sys.version_info >= (3, 12)
-_ONE_RECORD = "one record, connections: {}"
-_BULK = ("produce 1 KiB records", "fetch 1 KiB records")
 _REPORT = ("--no-children", "--stdio", "--percent-limit", "0.5")
-
-
-def line_names() -> list[str]:
-    """Return the names of all lines."""
-    streamed = [line.name for line in (*end_to_end.LINES, *many.lines(1_000))]
-    return [*_BULK, *(_ONE_RECORD.format(count) for count in CONNECTIONS), *streamed]
-
-
-def prepare(name: str, round_: Round, programs: Programs, seconds: float) -> Callable[[], Columns]:
-    """Warm a line up; return the function that runs it."""
-    bulk = build_full_batch(1 << 20, 1024)
-    # About as long as the other lines, at the rate of a slow machine.
-    work = Workload(bulk, max(4, int(seconds * 400)), build_batch(1, 100), latency_seconds=seconds)
-    bench = Bench(round_.running, round_.system.dialect, programs, round_.directory, work)
-    simple: dict[str, Callable[[], Columns]] = {_BULK[0]: bench.produce, _BULK[1]: bench.fetch}
-    simple |= {_ONE_RECORD.format(count): partial(bench.one_record, count) for count in CONNECTIONS}
-    if name in simple:
-        bench.create_topics()
-        bench.warm(round_.system.warm_gigabytes, round_.warm_seconds)
-        if name == _BULK[1]:
-            bench.produce()
-        return simple[name]
-    (line,) = (each for each in (*end_to_end.LINES, *many.lines(1_000)) if each.name == name)
-    with round_.running.connect() as connection:
-        topic = create_topic(connection, "profiled", line.partitions)
-    kind = StreamRun if isinstance(line, StreamLine) else many.LoadRun
-    run = kind(round_, programs, line, topic)  # type: ignore[arg-type]
-    run.measure(round_.warm_seconds)
-    return partial(run.measure, seconds)
 
 
 def record(pid: int, data: Path, frequency: int, work: Callable[[], Columns]) -> Columns:
@@ -100,9 +62,7 @@ def main(arguments: list[str]) -> int:
     if options.list or options.line is None:
         print("\n".join(line_names()))
         return 0
-    found = [name for name in line_names() if options.line in name]
-    if options.line in found:
-        found = [options.line]
+    found = chosen(line_names(), options.line)
     if len(found) != 1:
         parser.error(f"{options.line!r} is in the names of {len(found)} lines: see --list")
     if shutil.which("perf") is None:
@@ -111,7 +71,7 @@ def main(arguments: list[str]) -> int:
     data = DIRECTORY / "profile.data"
     data.unlink(missing_ok=True)
     program = [sys.executable, *(("-X", "perf") if HAS_PYTHON_SYMBOLS else ()), "-m", "barnabas"]
-    system = Barnabas(options.set, KafkaDialect(), program=program)
+    system = Barnabas(options.set, program=program)
     with tempfile.TemporaryDirectory(prefix="barnabas-profile-", dir=DIRECTORY) as place:
         with system.start(Path(place)) as running:
             round_ = Round(system, running, Path(place), warm_seconds=1.0)

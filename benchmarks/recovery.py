@@ -24,7 +24,6 @@ from statistics import median
 from benchmarks.brokers.apache_kafka import ApacheKafka
 from benchmarks.brokers.system import Barnabas, Running, System
 from benchmarks.requests.dialect import Dialect, receive_exactly
-from benchmarks.requests.kafka_dialect import KafkaDialect
 from benchmarks.requests.records import build_full_batch
 from benchmarks.runs.result_files import DIRECTORY, add_json_option, write_result
 
@@ -101,7 +100,7 @@ def render(samples: Samples) -> str:
 
 def main(arguments: list[str]) -> int:
     options = _parser().parse_args(arguments)
-    systems: list[System] = [Barnabas(options.set, KafkaDialect())]
+    systems: list[System] = [Barnabas(options.set)]
     if options.kafka_jars is not None:
         systems.append(ApacheKafka(options.kafka_jars))
     options.directory.mkdir(parents=True, exist_ok=True)

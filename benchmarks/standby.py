@@ -64,7 +64,7 @@ class Alone:
         acks: int = ACKS_ALL,
     ) -> None:
         self.acks = acks
-        self._system = Barnabas(list(settings), KafkaDialect())
+        self._system = Barnabas(list(settings))
         self._settings = settings
         self._configs = configs
         self._has_standby = has_standby

@@ -13,7 +13,7 @@ those of transaction.version 2 over Kafka's protocol, from native/transactions.c
     generator      the load generator's share of a core, to show that it was not the limit
 
 Idempotent lines send the same one-record requests without a transactional id: what transactions cost those who do not
-use them. With `--base DIR`, a checkout with its own .venv, the same lines run with that code in the same rounds.
+use them.
 
 The offsets are checked after each line: every partition's last stable offset is its high watermark, and all partitions
 together have one record and one marker for each partition of each transaction.
@@ -31,12 +31,12 @@ from typing import NamedTuple
 from benchmarks.brokers.system import Barnabas, Running, System
 from benchmarks.requests import transaction_frames as frames
 from benchmarks.requests.frames import await_leaders, end_offsets
-from benchmarks.requests.kafka_dialect import KafkaDialect
 from benchmarks.runs.programs import Programs
 from benchmarks.runs.result_files import DIRECTORY
 from benchmarks.runs.side_by_side import (
     Columns,
     Round,
+    chosen,
     run_and_report,
     say_columns,
     side_by_side_options,
@@ -64,6 +64,11 @@ class Line(NamedTuple):
 
 TRANSACTIONAL = (Line(1, 1), Line(1, 10), Line(16, 1), Line(16, 10))
 IDEMPOTENT = (Line(1, 1, is_transactional=False), Line(16, 1, is_transactional=False))
+
+
+def line_names() -> list[str]:
+    """Return the names of all lines."""
+    return [line.name for line in (*TRANSACTIONAL, *IDEMPOTENT)]
 
 
 def measure(running: Running, programs: Programs, directory: Path, line: Line, topic: str, seconds: float) -> Columns:
@@ -141,19 +146,17 @@ _COLUMNS = (
 def main(arguments: list[str]) -> int:
     """Run with these arguments."""
     options = _options(arguments)
+    names = chosen(line_names(), options.lines)
     lines_of: dict[System, list[Line]] = {}
 
     def add(systems: Sequence[System], lines: Sequence[Line]) -> None:
-        chosen = [line for line in lines if options.lines in line.name]
-        lines_of.update({system: chosen for system in systems if chosen})
+        wanted = [line for line in lines if line.name in names]
+        lines_of.update({system: wanted for system in systems if wanted})
 
     if not options.idempotent_only:
         add(systems_of(options), TRANSACTIONAL)
     if not options.kafka_only:
-        add([Barnabas(options.set, KafkaDialect())], IDEMPOTENT)
-    if options.base is not None:
-        program = [str(options.base / ".venv" / "bin" / "barnabas")]
-        add([Barnabas(options.set, KafkaDialect(), "Barnabas before", program)], IDEMPOTENT)
+        add([Barnabas(options.set)], IDEMPOTENT)
     programs = Programs(DIRECTORY / "bin")
     return run_and_report(
         "transactions",
@@ -166,7 +169,6 @@ def main(arguments: list[str]) -> int:
 
 def _options(arguments: list[str]) -> argparse.Namespace:
     parser = side_by_side_options("transactions", __doc__)
-    parser.add_argument("--base", type=Path, metavar="DIR", help="a checkout of earlier code, for the idempotent lines")
     parser.add_argument("--idempotent-only", action="store_true", help="measure only the idempotent lines")
     return parser.parse_args(arguments)
 

@@ -11,12 +11,13 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
-from benchmarks.requests.dialect import Dialect, NativeDialect
+from benchmarks.requests.dialect import NO_CONFIGS, Dialect
+from benchmarks.requests.kafka_dialect import KafkaDialect
 
 START_SECONDS_MAX = 60.0
 STOP_SECONDS_MAX = 30.0
@@ -39,7 +40,7 @@ class System(Protocol):
 
 
 class Barnabas:
-    """The broker of this repository, run by this Python. Each dialect is a separate system with its own `name`."""
+    """The broker of this repository, run by this Python, measured in Kafka's protocol unless a dialect is given."""
 
     warm_gigabytes = 0.1
     warm_seconds = 0.2
@@ -51,15 +52,17 @@ class Barnabas:
         name: str = "Barnabas",
         program: Sequence[str] = (sys.executable, "-m", "barnabas"),
         listeners: Sequence[str] = (),
+        kernel: str | None = None,
     ) -> None:
-        """`listeners` (NAME://host:port) are added to the PLAINTEXT one.
+        """`listeners` (NAME://host:port) are added to the PLAINTEXT one; `kernel` is BARNABAS_KERNEL.
 
-        `program` is the command before `serve`; another checkout's is measured by its installed script.
+        `program` is the command before `serve`.
         """
+        self._environ = {} if kernel is None else {"BARNABAS_KERNEL": kernel}
         self._listeners = listeners
         self.name = name
         self._program = program
-        self.dialect: Dialect = NativeDialect() if dialect is None else dialect
+        self.dialect: Dialect = KafkaDialect() if dialect is None else dialect
         self._settings = settings
 
     def start(self, directory: Path) -> Running:
@@ -74,18 +77,25 @@ class Barnabas:
         command = [*self._program, "serve", "--log-level", "warning"]
         for setting in settings:
             command += ["--set", setting]
-        return start_process(command, directory, port, self.dialect)
+        return start_process(command, directory, port, self.dialect, self._environ)
 
     def restart(self, directory: Path) -> Running:
         """Start on a directory that `start` was called with and whose broker was killed."""
         return self.start(directory)
 
 
-def start_process(command: list[str], directory: Path, port: int, dialect: Dialect) -> Running:
-    """Run `command` and wait until it answers on `port`; its output goes to a file, shown if it exits instead."""
+def start_process(
+    command: list[str], directory: Path, port: int, dialect: Dialect, environ: Mapping[str, str] = NO_CONFIGS
+) -> Running:
+    """Run `command` and wait until it answers on `port`; its output goes to a file, shown if it exits instead.
+
+    `environ` is added to this process's environment.
+    """
     with (directory / "broker.log").open("wb") as log:
         started = time.monotonic()
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={**os.environ, **environ}
+        )
     try:
         _await_hello(process, port, dialect)
     except BaseException:

@@ -30,7 +30,8 @@ from typing import TYPE_CHECKING
 
 from benchmarks.brokers.system import Barnabas, Running
 from benchmarks.pipeline.micro_batches import PARTITIONS, TOPIC, measure_micro_batches, micro_batch_table
-from benchmarks.requests.dialect import NativeDialect, receive_exactly
+from benchmarks.requests.dialect import receive_exactly
+from benchmarks.requests.kafka_dialect import KafkaDialect
 from benchmarks.requests.records import build_batch
 from benchmarks.runs.result_files import add_json_option, write_result
 
@@ -119,7 +120,7 @@ class Lines:
 
 def fill(running: Running, records: int) -> int:
     """Create the topic and produce; return the number of records in it."""
-    dialect = NativeDialect()
+    dialect = KafkaDialect()
     batch = build_batch(BATCH_RECORDS, VALUE_BYTES)
     frames = [dialect.produce(TOPIC, batch.data, partition=partition) for partition in range(PARTITIONS)]
     rounds = max(records // (BATCH_RECORDS * PARTITIONS), 1)

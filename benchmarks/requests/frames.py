@@ -144,6 +144,12 @@ def produce_frame(topic: Topic, partitions: Sequence[int], batch: bytes, *, acks
     return flexible_frame(_PRODUCE, _PRODUCE_VERSION, body)
 
 
+def plain_frame(api: int, version: int, body: bytes) -> bytes:
+    """Return a complete request with a classic header."""
+    payload = struct.pack(">hhi", api, version, 1) + text("benchmark") + body
+    return struct.pack(">i", len(payload)) + payload
+
+
 def flexible_frame(api: int, version: int, body: bytes) -> bytes:
     """Return a complete request with a flexible header."""
     payload = struct.pack(">hhi", api, version, 1) + text("benchmark") + b"\0" + body
@@ -152,8 +158,7 @@ def flexible_frame(api: int, version: int, body: bytes) -> bytes:
 
 def call(connection: socket.socket, api: int, version: int, body: bytes) -> bytes:
     """Send a request with a classic header; return the answer after its correlation id."""
-    payload = struct.pack(">hhi", api, version, 1) + text("benchmark") + body
-    connection.sendall(struct.pack(">i", len(payload)) + payload)
+    connection.sendall(plain_frame(api, version, body))
     return _receive_answer(connection)[4:]
 
 

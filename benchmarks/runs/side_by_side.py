@@ -11,11 +11,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import TypeVar
 
 from benchmarks.brokers.apache_kafka import ApacheKafka
 from benchmarks.brokers.system import Barnabas, Running, System
 from benchmarks.requests.kafka_dialect import KafkaDialect
 from benchmarks.runs.result_files import DIRECTORY, add_json_option, write_result
+
+_Any = TypeVar("_Any")
 
 Columns = dict[str, float]
 Samples = dict[str, list[Columns]]
@@ -24,12 +27,16 @@ Samples = dict[str, list[Columns]]
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """A running system in a new directory. `warm_seconds` is how long each line is warmed up before it is measured."""
+    """A running system in a new directory.
+
+    `warm_seconds` is how long each line is warmed up before it is measured; `number` counts rounds from 0.
+    """
 
     system: System
     running: Running
     directory: Path
     warm_seconds: float
+    number: int = 0
 
 
 Measure = Callable[[Round], Mapping[str, Columns]]
@@ -53,6 +60,11 @@ def side_by_side_options(module: str, text: str | None) -> argparse.ArgumentPars
     return parser
 
 
+def chosen(names: Sequence[str], wanted: str) -> list[str]:
+    """Return the lines that `--lines` means: the one with this name, else all whose names contain it."""
+    return [wanted] if wanted in names else [name for name in names if wanted in name]
+
+
 def systems_of(
     options: argparse.Namespace, properties: Sequence[str] = (), listeners: Sequence[str] = ()
 ) -> list[System]:
@@ -69,24 +81,29 @@ def systems_of(
 
 
 def run_side_by_side(options: argparse.Namespace, systems: Sequence[System], measure: Measure) -> Samples:
-    """Measure all rounds. Every second round runs backwards, so that no system always follows the same one."""
+    """Measure all rounds, each system `in_turn`, so that none always follows the same one."""
     options.directory.mkdir(parents=True, exist_ok=True)
     home = Path(tempfile.mkdtemp(prefix="barnabas-bench-", dir=options.directory))
     samples: Samples = defaultdict(list)
     try:
         for number in range(options.rounds):
-            for system in list(systems)[:: -1 if number % 2 else 1]:
+            for system in in_turn(systems, number):
                 say(f"round {number + 1} of {options.rounds}: {system.name}")
                 place = home / f"{number}-{system.name.replace(' ', '-')}"
                 place.mkdir()
                 warm = min(system.warm_seconds, options.warm)
                 with system.start(place) as running:
-                    for line, columns in measure(Round(system, running, place, warm)).items():
+                    for line, columns in measure(Round(system, running, place, warm, number)).items():
                         samples[f"{system.name}: {line}"].append(columns)
                 shutil.rmtree(place)
     finally:
         shutil.rmtree(home)
     return samples
+
+
+def in_turn(all_: Sequence[_Any], number: int) -> Sequence[_Any]:
+    """Return them in the order of this round: backwards in every second one."""
+    return all_[:: -1 if number % 2 else 1]
 
 
 def run_and_report(

@@ -56,20 +56,6 @@ class Bench:
         self.directory = directory
         self.work = work
 
-    def footprint(self) -> Columns:
-        """Measure start, memory and idle CPU, when only one hello was sent."""
-        start_cpu = self.running.cpu_seconds()
-        time.sleep(SETTLE_SECONDS)
-        cpu = self.running.cpu_seconds()
-        time.sleep(IDLE_SECONDS)
-        idle_cpu = self.running.cpu_seconds() - cpu
-        return {
-            "start_s": self.running.start_seconds,
-            "start_cpu_s": start_cpu,
-            "idle_rss_mib": self.running.rss_mib(),
-            "idle_cpu_percent": 100 * idle_cpu / IDLE_SECONDS,
-        }
-
     def create_topics(self) -> None:
         with self.running.connect() as connection:
             for topic in ("bulk", "warm", "small"):
@@ -105,10 +91,6 @@ class Bench:
             requests=LATENCY_REQUESTS_MAX,
             seconds=work.latency_seconds if seconds is None else seconds,
         )
-
-    def requests(self, count: int) -> Columns:
-        """Produce so many batches of one record over one connection."""
-        return self._produce("small", self.work.small_batch, connections=1, depth=1, requests=count)
 
     def durable(self, connections: int, partitions: int) -> Columns:
         """Produce with flush.messages=1: each answer follows an fdatasync. Requests go to the partitions in turn."""
@@ -177,6 +159,21 @@ class Bench:
         path = self.directory / "frames"
         path.write_bytes(b"".join(frames))
         return path
+
+
+def footprint(running: Running) -> Columns:
+    """Measure start, memory and idle CPU, when only one hello was sent."""
+    start_cpu = running.cpu_seconds()
+    time.sleep(SETTLE_SECONDS)
+    cpu = running.cpu_seconds()
+    time.sleep(IDLE_SECONDS)
+    idle_cpu = running.cpu_seconds() - cpu
+    return {
+        "start_s": running.start_seconds,
+        "start_cpu_s": start_cpu,
+        "idle_rss_mib": running.rss_mib(),
+        "idle_cpu_percent": 100 * idle_cpu / IDLE_SECONDS,
+    }
 
 
 def columns_of(sent: dict[str, float], cpu_seconds: float, record_bytes: float, records: float) -> Columns:

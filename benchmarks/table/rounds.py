@@ -15,7 +15,7 @@ from benchmarks.runs.programs import Programs
 from benchmarks.table.beside_compaction import one_record_beside_compaction
 from benchmarks.table.compaction import compaction
 from benchmarks.table.floor import added, measure_floor
-from benchmarks.table.lines import DURABLE_PARTITIONS, Bench, Columns, Workload, limits, smallest_server
+from benchmarks.table.lines import DURABLE_PARTITIONS, Bench, Columns, Workload, footprint, limits, smallest_server
 
 CONNECTIONS = (1, 8, 64)
 BARNABAS = "Barnabas"
@@ -85,8 +85,8 @@ def _one_round(
 ) -> None:
     refill()
     with system.start(place) as running:
+        samples[line_of(system, "footprint")].append(footprint(running))
         bench = Bench(running, system.dialect, programs, place, work)
-        samples[line_of(system, "footprint")].append(bench.footprint())
         bench.create_topics()
         bench.warm(system.warm_gigabytes, system.warm_seconds)
         lines: list[tuple[str, Callable[[], Columns]]] = [("produce", bench.produce), ("fetch", bench.fetch)]

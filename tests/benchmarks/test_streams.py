@@ -28,7 +28,7 @@ pytestmark = pytest.mark.skipif(
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Round]:
     place = tmp_path_factory.mktemp("broker")
-    system = Barnabas([], KafkaDialect())
+    system = Barnabas([])
     with system.start(place) as running:
         yield Round(system, running, place, 0.1)
 
