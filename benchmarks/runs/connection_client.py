@@ -1,0 +1,87 @@
+"""Produce and fetch by clients/kafka alone, in batches, without a future for each record: a floor of our clients."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from barnabas.clients.addresses import Address
+from barnabas.clients.config import ClientConfig
+from barnabas.clients.kafka.connection import KafkaConnection
+from barnabas.clients.records import ConsumerRecord
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.kafka.client.fetch import FETCH, TOPIC_IDS_FROM, FetchQuery, PartitionToFetch, TopicToFetch
+from barnabas.protocol.kafka.client.produce import PRODUCE
+from barnabas.protocol.messages.data.produce import ProducePartition, ProduceRequest, ProduceTopic
+from barnabas.protocol.records.batch import iter_batches
+from barnabas.protocol.records.builder import RecordBatchBuilder
+from barnabas.protocol.records.reader import read_fetched
+from barnabas.protocol.uuids import ZERO_UUID
+
+BATCH_BYTES = 64 * 1024
+FETCH_BYTES = 1 << 20
+TIMEOUT_MS = 30_000
+
+
+@asynccontextmanager
+async def connected(bootstrap: str) -> AsyncIterator[KafkaConnection]:
+    """Open a connection."""
+    host, _, port = bootstrap.rpartition(":")
+    config = ClientConfig(bootstrap=bootstrap)
+    connection = await KafkaConnection.open(Address(host, int(port)), config, max_answer_bytes=16 * FETCH_BYTES)
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+async def produce(connection: KafkaConnection, topic: str, records: int, value: bytes) -> None:
+    """Send batches as the producer does, one in flight while the next one fills."""
+    sent: asyncio.Task[None] | None = None
+    while records:
+        builder = RecordBatchBuilder(max_bytes=BATCH_BYTES)
+        while records and builder.append(time.time_ns() // 1_000_000, None, value):
+            records -= 1
+        if sent is not None:
+            await sent
+        sent = asyncio.create_task(_send(connection, topic, builder.build()))
+    if sent is not None:
+        await sent
+
+
+async def consume(connection: KafkaConnection, topic: str, records: int) -> int:
+    """Fetch and decode from the beginning, one fetch in flight meanwhile, as the consumer does."""
+    found = offset = 0
+    fetched = asyncio.create_task(_fetch(connection, topic, offset))
+    while found < records:
+        batches = list(iter_batches(await fetched))
+        offset = batches[-1].next_offset if batches else offset
+        fetched = asyncio.create_task(_fetch(connection, topic, offset))
+        await asyncio.sleep(0)
+        for batch in batches:
+            batch.ensure_valid()
+            found += len(read_fetched(batch, ConsumerRecord, topic, 0, max_decompressed_bytes=FETCH_BYTES))
+    fetched.cancel()
+    return found
+
+
+async def _send(connection: KafkaConnection, topic: str, batch: bytes) -> None:
+    partition = ProducePartition(0, memoryview(batch))
+    answer = await connection.request(PRODUCE, ProduceRequest(-1, TIMEOUT_MS, [ProduceTopic(topic, [partition])]))
+    _check(answer.topics[0].partitions[0].error)
+
+
+async def _fetch(connection: KafkaConnection, topic: str, offset: int) -> memoryview:
+    wanted = TopicToFetch(topic, ZERO_UUID, [PartitionToFetch(0, offset, FETCH_BYTES)])
+    answer = await connection.request(FETCH, FetchQuery(500, 1, FETCH_BYTES, [wanted]), highest=TOPIC_IDS_FROM - 1)
+    partition = answer.topics[0].partitions[0]
+    _check(partition.error)
+    records: memoryview = partition.records
+    return records
+
+
+def _check(error: ErrorCode) -> None:
+    if error is not ErrorCode.NONE:
+        raise RuntimeError(f"the broker answered {error!r}")
