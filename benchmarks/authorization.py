@@ -100,7 +100,7 @@ async def measure_produce(directory: Path, rounds: int, requests: int) -> dict[s
     await node.start()
     services = node._services
     assert services is not None
-    await services.changes.create_topics(CreateTopicsRequest([NewTopic("topic-1", 1)]))
+    await services.changes.create_topics(CreateTopicsRequest(topics=[NewTopic(name="topic-1", partitions=1)]))
     authorizer = Authorizer()
     authorizer.replace(authorizer.prepare(acls(1000)))
     dispatcher: Dispatcher = services.connections.dispatcher

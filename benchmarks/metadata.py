@@ -86,7 +86,7 @@ def plan_once(beside: str) -> None:
 
     def plan(prefix: str, count: int) -> list[MetadataRecord]:
         # Names with "_" can collide with names with ".": the expensive case.
-        topics = [NewTopic(f"{prefix}_{number}", 1) for number in range(count)]
+        topics = [NewTopic(name=f"{prefix}_{number}", partitions=1) for number in range(count)]
         placement = Placement(1, [random_uuid()], image)
         return plan_create_topics(image, topics, config=config, placement=placement).records
 
@@ -174,7 +174,7 @@ def creations(log_dir: Path) -> list[Columns]:
     samples: list[Columns] = []
     for number in range(CREATIONS):
         before, size, started = syncs(), segment.stat().st_size, time.perf_counter()
-        topic = NewTopic(f"topic-{number:04d}", 1)
+        topic = NewTopic(name=f"topic-{number:04d}", partitions=1)
         store.change(
             lambda image, topic=topic: plan_create_topics(  # type: ignore[misc]
                 image,

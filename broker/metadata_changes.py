@@ -45,12 +45,13 @@ if TYPE_CHECKING:
     from barnabas.protocol.messages.cluster.configs import AlterConfigsRequest, AlterConfigsResponse, AlterConfigsResult
     from barnabas.protocol.messages.cluster.update_features import FeatureUpdateResult, UpdateFeaturesRequest
     from barnabas.protocol.messages.topics.topics import (
+        CreatableTopicResult,
         CreatePartitionsRequest,
+        CreatePartitionsTopicResult,
         CreateTopicsRequest,
-        DeleteTopicsRequest,
+        DeletableTopicResult,
         NewTopic,
-        TopicResult,
-        TopicsResponse,
+        TopicReference,
     )
     from barnabas.protocol.metadata.records import MetadataRecord
 
@@ -92,13 +93,15 @@ class MetadataChanges:
         self._thread = ThreadPoolExecutor(1, "metadata-writer")
         self._retries: asyncio.Task[None] | None = None
 
-    async def create_topics(self, request: CreateTopicsRequest, take_quota: TakeQuota = take_freely) -> TopicsResponse:
+    async def create_topics(
+        self, request: CreateTopicsRequest, take_quota: TakeQuota = take_freely
+    ) -> list[CreatableTopicResult]:
         """Create topics; one result each. A topic without an error exists durably.
 
         `take_quota` is called on a thread, here and below.
         """
 
-        def plan(image: MetadataImage) -> Plan[TopicResult]:
+        def plan(image: MetadataImage) -> Plan[CreatableTopicResult]:
             from barnabas.broker.metadata.topics import plan_create_topics
 
             return plan_create_topics(
@@ -109,15 +112,15 @@ class MetadataChanges:
                 take_quota=take_quota,
             )
 
-        return await self._answer_topics(plan, commit=not request.validate_only)
+        return await self._change(plan, commit=not request.validate_only)
 
-    async def create_in_steps(self, topic: NewTopic, steps: PartitionSteps) -> TopicResult:
+    async def create_in_steps(self, topic: NewTopic, steps: PartitionSteps) -> CreatableTopicResult:
         """Create one topic whose logs are created one by one, in the order of `steps`, between other changes.
 
         The next start creates the logs that a crash prevented; those that failed are tried again until they exist.
         """
 
-        def plan(image: MetadataImage) -> Plan[TopicResult]:
+        def plan(image: MetadataImage) -> Plan[CreatableTopicResult]:
             from barnabas.broker.metadata.topics import plan_create_topics
 
             return plan_create_topics(image, [topic], config=self._config.broker, placement=self._placement(image))
@@ -141,35 +144,31 @@ class MetadataChanges:
             report_failed(failed)
         return result
 
-    async def delete_topics(self, request: DeleteTopicsRequest, take_quota: TakeQuota = take_freely) -> TopicsResponse:
+    async def delete_topics(
+        self, asked: Sequence[TopicReference], take_quota: TakeQuota = take_freely
+    ) -> list[DeletableTopicResult]:
         """Delete topics; one result each."""
 
-        def plan(image: MetadataImage) -> Plan[TopicResult]:
+        def plan(image: MetadataImage) -> Plan[DeletableTopicResult]:
             from barnabas.broker.metadata.topics import plan_delete_topics
 
-            return plan_delete_topics(
-                image,
-                request.names,
-                config=self._config.broker,
-                references=request.references,
-                take_quota=take_quota,
-            )
+            return plan_delete_topics(image, asked, config=self._config.broker, take_quota=take_quota)
 
-        return await self._answer_topics(plan, commit=True)
+        return await self._change(plan, commit=True)
 
     async def create_partitions(
         self, request: CreatePartitionsRequest, take_quota: TakeQuota = take_freely
-    ) -> TopicsResponse:
+    ) -> list[CreatePartitionsTopicResult]:
         """Add partitions to topics; one result each."""
 
-        def plan(image: MetadataImage) -> Plan[TopicResult]:
+        def plan(image: MetadataImage) -> Plan[CreatePartitionsTopicResult]:
             from barnabas.broker.metadata.topics import plan_create_partitions
 
             return plan_create_partitions(
                 image, request.topics, placement=self._placement(image), take_quota=take_quota
             )
 
-        return await self._answer_topics(plan, commit=not request.validate_only)
+        return await self._change(plan, commit=not request.validate_only)
 
     async def alter_configs(self, request: AlterConfigsRequest, *, is_trusted: bool = True) -> AlterConfigsResponse:
         """Change configs; one result per resource.
@@ -228,9 +227,7 @@ class MetadataChanges:
         """
         return await self._change(make_plan, commit=commit)
 
-    async def change_topics(
-        self, make_plan: Callable[[MetadataImage, Placement], Plan[TopicResult]]
-    ) -> list[TopicResult]:
+    async def change_topics(self, make_plan: Callable[[MetadataImage, Placement], Plan[Result]]) -> list[Result]:
         """Carry out a mirror's plan, which creates or grows topics; one result each. Raises BrokerError.
 
         `make_plan` runs on a thread.
@@ -267,14 +264,6 @@ class MetadataChanges:
             image,
             partitions_max=partitions_at_once(),
         )
-
-    async def _answer_topics(
-        self, plan: Callable[[MetadataImage], Plan[TopicResult]], *, commit: bool
-    ) -> TopicsResponse:
-        results = await self._change(plan, commit=commit)
-        from barnabas.protocol.messages.topics.topics import TopicsResponse
-
-        return TopicsResponse(results)
 
     async def _change(
         self,
@@ -338,9 +327,9 @@ async def _to_the_end(work: Coroutine[Any, Any, T]) -> T:
 
 def _set_failures(results: Sequence[object], failed: Mapping[str, BrokerError]) -> None:
     """Set the error of topics that exist in the metadata without all of their logs."""
-    from barnabas.protocol.messages.topics.topics import TopicResult
+    from barnabas.protocol.messages.topics.topics import CreatableTopicResult, CreatePartitionsTopicResult
 
     for result in results:
-        if isinstance(result, TopicResult) and result.name is not None and result.name in failed:
+        if isinstance(result, CreatableTopicResult | CreatePartitionsTopicResult) and result.name in failed:
             error = failed[result.name]
             result.error, result.message = error.code, error.message

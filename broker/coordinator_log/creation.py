@@ -81,7 +81,7 @@ class TopicCreation:
         error: BrokerError | None = None
         name = self._topic.name
         try:
-            result = await self._changes.create_in_steps(NewTopic(name), self._steps)
+            result = await self._changes.create_in_steps(NewTopic(name=name), self._steps)
             if result.error not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
                 error = BrokerError(result.error, result.message or "it could not be created")
         except BrokerError as refused:

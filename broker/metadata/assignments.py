@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from barnabas.protocol.errors import BrokerError, ErrorCode
-from barnabas.protocol.messages.topics.topics import DEFAULT_COUNT, NewTopic
+from barnabas.protocol.messages.topics.topics import DEFAULT_COUNT, NewPartitionAssignment, NewTopic
 
 _REPLICATION_FACTOR = 1
 
@@ -32,7 +32,7 @@ def assigned_partition_count(topic: NewTopic, node_id: int) -> int:
     return len(seen)
 
 
-def ensure_assignments_of_growth(assignments: Sequence[tuple[int, ...]], additional: int, node_id: int) -> None:
+def ensure_assignments_of_growth(assignments: Sequence[NewPartitionAssignment], additional: int, node_id: int) -> None:
     """Raise BrokerError unless each of `additional` new partitions has one possible assignment."""
     if len(assignments) != additional:
         message = (
@@ -40,8 +40,8 @@ def ensure_assignments_of_growth(assignments: Sequence[tuple[int, ...]], additio
             "specified."
         )
         raise _refused(message)
-    for replicas in assignments:
-        ensure_assignment(replicas, node_id)
+    for assignment in assignments:
+        ensure_assignment(assignment.replicas, node_id)
 
 
 def ensure_assignment(replicas: tuple[int, ...], node_id: int) -> None:

@@ -14,7 +14,6 @@ Different from Kafka: its CreateTopics gives a topic of such a name a user topic
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from barnabas.protocol.metadata.records import TOPIC_RESOURCE, ConfigRecord
@@ -81,7 +80,7 @@ OWN_TOPICS: Final[Mapping[str, OwnTopic]] = {
 
 def completed(topic: NewTopic, config: BrokerConfig) -> NewTopic:
     """Return a topic to be created, one of our own with the partition count and the configs that it does not name."""
-    from barnabas.protocol.messages.topics.topics import DEFAULT_COUNT  # late: most starts create no topic
+    from barnabas.protocol.messages.topics.topics import DEFAULT_COUNT, config_rows  # late: most starts create no topic
 
     own = OWN_TOPICS.get(topic.name)
     if own is None:
@@ -89,7 +88,7 @@ def completed(topic: NewTopic, config: BrokerConfig) -> NewTopic:
     count = topic.partitions
     if count == DEFAULT_COUNT and not topic.assignments:
         count = own.partition_count(config)
-    return replace(topic, partitions=count, configs={**own.configs(config), **topic.configs})
+    return topic.replaced(partitions=count, configs=config_rows({**own.configs(config), **topic.values}))
 
 
 def missing_configs(image: MetadataImage, config: BrokerConfig) -> list[ConfigRecord]:

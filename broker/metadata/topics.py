@@ -26,7 +26,15 @@ from barnabas.broker.metadata.plan import Plan, PlanningImage
 from barnabas.broker.metadata.topic_quota import TakeQuota, take_freely
 from barnabas.config import BrokerConfig, ConfigError, validate_topic_configs
 from barnabas.protocol.errors import BrokerError, ErrorCode
-from barnabas.protocol.messages.topics.topics import DEFAULT_COUNT, NewPartitions, NewTopic, TopicReference, TopicResult
+from barnabas.protocol.messages.topics.topics import (
+    DEFAULT_COUNT,
+    CreatableTopicResult,
+    CreatePartitionsTopicResult,
+    DeletableTopicResult,
+    NewPartitions,
+    NewTopic,
+    TopicReference,
+)
 from barnabas.protocol.metadata.records import (
     TOPIC_RESOURCE,
     ConfigRecord,
@@ -55,7 +63,7 @@ def plan_create_topics(
     config: BrokerConfig,
     placement: Placement,
     take_quota: TakeQuota = take_freely,
-) -> Plan[TopicResult]:
+) -> Plan[CreatableTopicResult]:
     """Plan the creation of `topics`. A result's message may be a warning."""
     planning = PlanningImage(image)
     collisions = _CollisionIndex(image.topics)
@@ -68,33 +76,31 @@ def plan_create_topics(
                 raise BrokerError(ErrorCode.INVALID_REQUEST, f"Duplicate topic name: '{topic.name}'.")
             _ensure_new_name(planning, collisions, topic.name)
             topic = completed(topic, config)
-            configs = _texts_of(topic.configs)
+            configs = _texts_of(topic.values)
             warnings = _ensure_configs(configs, config)
             count = _partition_count(topic, config, placement, room)
             take_quota(count)
             result, records = _create(topic.name, configs, count, placement)
-            result.message = " ".join(warnings) or None
+            result.warning = " ".join(warnings) or None
             planning.add(records)
             collisions.add(topic.name)
             room -= count
             results.append(result)
         except BrokerError as error:
-            results.append(TopicResult(topic.name, error.code, error.message))
+            results.append(CreatableTopicResult(name=topic.name, error=error.code, message=error.message))
     return Plan(results, planning.records)
 
 
 def plan_delete_topics(
     image: MetadataImage,
-    names: Sequence[str],
+    asked: Sequence[TopicReference],
     *,
     config: BrokerConfig,
-    references: Sequence[TopicReference] = (),
     take_quota: TakeQuota = take_freely,
-) -> Plan[TopicResult]:
+) -> Plan[DeletableTopicResult]:
     """Plan the deletion of topics. A name or an id that is given twice is refused."""
     planning = PlanningImage(image)
     results = []
-    asked = [*(TopicReference(name) for name in names), *references]
     times_asked = Counter((reference.name, reference.topic_id) for reference in asked)
     for reference in asked:
         try:
@@ -109,9 +115,15 @@ def plan_delete_topics(
             topic = _referred(planning, reference)
             take_quota(len(topic.partitions))
             planning.add([RemoveTopicRecord(topic.topic_id), *_of_deleted_mirror(image, topic.name)])
-            results.append(TopicResult(topic.name, topic_id=topic.topic_id, partitions=len(topic.partitions)))
+            results.append(
+                DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, partitions=len(topic.partitions))
+            )
         except BrokerError as error:
-            results.append(TopicResult(reference.name, error.code, error.message, reference.topic_id))
+            results.append(
+                DeletableTopicResult(
+                    name=reference.name, topic_id=reference.topic_id, error=error.code, message=error.message
+                )
+            )
     return Plan(results, planning.records)
 
 
@@ -122,7 +134,7 @@ def plan_create_partitions(
     placement: Placement,
     take_quota: TakeQuota = take_freely,
     by_mirror: bool = False,
-) -> Plan[TopicResult]:
+) -> Plan[CreatePartitionsTopicResult]:
     """Plan the growth of topics to the requested partition counts. A mirrored topic grows only `by_mirror`."""
     planning = PlanningImage(image)
     results = []
@@ -140,9 +152,11 @@ def plan_create_partitions(
             take_quota(len(numbers))
             planning.add([PartitionRecord(number, topic.topic_id, placement.next_state()) for number in numbers])
             room -= len(numbers)
-            results.append(TopicResult(asked.name, topic_id=topic.topic_id, partitions=asked.count))
+            results.append(
+                CreatePartitionsTopicResult(name=asked.name, topic_id=topic.topic_id, partitions=asked.count)
+            )
         except BrokerError as error:
-            results.append(TopicResult(asked.name, error.code, error.message))
+            results.append(CreatePartitionsTopicResult(name=asked.name, error=error.code, message=error.message))
     return Plan(results, planning.records)
 
 
@@ -278,10 +292,10 @@ def _referred(planning: PlanningImage, reference: TopicReference) -> TopicImage:
 
 def _create(
     topic: str, configs: Mapping[str, str], count: int, placement: Placement
-) -> tuple[TopicResult, list[MetadataRecord]]:
+) -> tuple[CreatableTopicResult, list[MetadataRecord]]:
     topic_id = random_uuid()
     records: list[MetadataRecord] = [TopicRecord(topic, topic_id)]
     for name, value in sorted(configs.items()):
         records.append(ConfigRecord(TOPIC_RESOURCE, topic, name, value))
     records.extend(PartitionRecord(number, topic_id, placement.next_state()) for number in range(count))
-    return TopicResult(topic, topic_id=topic_id, partitions=count, replication_factor=1), records
+    return CreatableTopicResult(name=topic, topic_id=topic_id, partitions=count, replication_factor=1), records

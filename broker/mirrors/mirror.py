@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import partial
 from operator import itemgetter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from barnabas.broker.metadata.mirrors.definitions import pattern_fault
 from barnabas.broker.metadata.mirrors.topics import (
@@ -51,11 +51,12 @@ if TYPE_CHECKING:
     from barnabas.broker.metadata.plan import Plan
     from barnabas.broker.mirrors.parts import MirrorParts
     from barnabas.broker.mirrors.source import Source, SourceMetadata, SourceTopic
-    from barnabas.protocol.messages.topics.topics import TopicResult
+    from barnabas.protocol.messages.topics.topics import CreatableTopicResult, CreatePartitionsTopicResult
     from barnabas.protocol.mirrors.definition import MirrorDefinition
     from barnabas.protocol.mirrors.topic import TopicMirrorState
 
-    TopicPlan = Callable[[MetadataImage, Placement], Plan[TopicResult]]
+    R = TypeVar("R", CreatableTopicResult, CreatePartitionsTopicResult)
+    TopicPlan = Callable[[MetadataImage, Placement], Plan[R]]
 
 logger = logging.getLogger(__name__)
 
@@ -249,7 +250,7 @@ class Mirror:
         name: str,
         topic: SourceTopic,
         configs: Mapping[str, str],
-    ) -> Plan[TopicResult]:
+    ) -> Plan[CreatableTopicResult]:
         return plan_take_topic(
             image,
             self.definition.name,
@@ -266,12 +267,12 @@ class Mirror:
 
             def plan(
                 image: MetadataImage, placement: Placement, name: str = name, count: int = count
-            ) -> Plan[TopicResult]:
+            ) -> Plan[CreatePartitionsTopicResult]:
                 return plan_grow_topic(image, name, count, placement=placement)
 
             await self._change_topic(name, plan, problems)
 
-    async def _change_topic(self, name: str, plan: TopicPlan, problems: dict[str, str]) -> bool:
+    async def _change_topic(self, name: str, plan: TopicPlan[R], problems: dict[str, str]) -> bool:
         """Carry out a plan for one topic; return whether it worked, else note why not. Raises BrokerError."""
         (result,) = await self._parts.changes.change_topics(plan)
         if result.error is ErrorCode.NONE:
@@ -311,7 +312,7 @@ class Mirror:
 
                 def plan(
                     image: MetadataImage, name: str = name, wanted: Mapping[str, str] = wanted
-                ) -> Plan[TopicResult]:
+                ) -> Plan[CreatableTopicResult]:
                     return plan_follow_configs(image, name, wanted)
 
                 await self._parts.changes.change(plan)

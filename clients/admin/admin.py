@@ -71,13 +71,18 @@ from barnabas.protocol.messages.groups.groups import ListedGroup
 from barnabas.protocol.messages.topics.explain_topic import ExplainTopicRequest, ExplainTopicResponse
 from barnabas.protocol.messages.topics.topics import (
     DEFAULT_COUNT,
+    CreatableTopicResult,
     CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopicResult,
     CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeletableTopicResult,
     DeleteTopicsRequest,
+    DeleteTopicsResponse,
     NewPartitions,
     NewTopic,
-    TopicResult,
-    TopicsResponse,
+    config_rows,
 )
 from barnabas.protocol.messages.transactions.describe_transactions import TransactionDescription
 from barnabas.protocol.messages.transactions.list_transactions import ListTransactionsRequest, TransactionListing
@@ -184,33 +189,40 @@ class Admin:
     ) -> CreatedTopic:
         """Create a topic; None stands for the broker's default. Raises RefusedError, e.g. TOPIC_ALREADY_EXISTS."""
         topic = NewTopic(
-            name,
-            DEFAULT_COUNT if partitions is None else partitions,
-            DEFAULT_COUNT if replication_factor is None else replication_factor,
-            dict(configs or {}),
+            name=name,
+            partitions=DEFAULT_COUNT if partitions is None else partitions,
+            replication_factor=DEFAULT_COUNT if replication_factor is None else replication_factor,
+            configs=config_rows(configs or {}),
         )
         result = await self._change_topic(
-            ApiKey.CREATE_TOPICS, CreateTopicsRequest([topic], self.config.request_timeout_ms, validate_only), name
+            ApiKey.CREATE_TOPICS,
+            CreateTopicsRequest(topics=[topic], timeout_ms=self.config.request_timeout_ms, validate_only=validate_only),
+            name,
         )
-        return CreatedTopic(name, uuid_text(result.topic_id), result.partitions, result.message)
+        assert isinstance(result, CreatableTopicResult)
+        return CreatedTopic(name, uuid_text(result.topic_id), result.partitions, result.warning)
 
     async def delete_topic(self, name: str) -> None:
         """Delete a topic and its records. Raises RefusedError."""
         await self._change_topic(
-            ApiKey.DELETE_TOPICS, DeleteTopicsRequest([name], self.config.request_timeout_ms), name
+            ApiKey.DELETE_TOPICS, DeleteTopicsRequest(names=[name], timeout_ms=self.config.request_timeout_ms), name
         )
         self._cluster.forget_topic(name)
 
     async def create_partitions(self, name: str, count: int, *, validate_only: bool = False) -> None:
         """Increase the topic's number of partitions to `count`. Raises RefusedError."""
-        request = CreatePartitionsRequest([NewPartitions(name, count)], self.config.request_timeout_ms, validate_only)
+        request = CreatePartitionsRequest(
+            topics=[NewPartitions(name=name, count=count)],
+            timeout_ms=self.config.request_timeout_ms,
+            validate_only=validate_only,
+        )
         await self._change_topic(ApiKey.CREATE_PARTITIONS, request, name)
 
     async def _change_topic(
         self, api: ApiKey, request: CreateTopicsRequest | DeleteTopicsRequest | CreatePartitionsRequest, name: str
-    ) -> TopicResult:
+    ) -> CreatableTopicResult | DeletableTopicResult | CreatePartitionsTopicResult:
         # The broker has request_timeout_ms for the work, and its response as long again to arrive.
-        response: TopicsResponse = await command_any(
+        response: CreateTopicsResponse | DeleteTopicsResponse | CreatePartitionsResponse = await command_any(
             self._cluster, self.config, api, request, 2 * self.config.request_timeout_ms
         )
         for result in response.topics:

@@ -30,11 +30,14 @@ from barnabas.protocol.messages.data.delete_records import (
 )
 from barnabas.protocol.messages.topics.topics import (
     CreatePartitionsRequest,
+    CreatePartitionsResponse,
     CreateTopicsRequest,
+    CreateTopicsResponse,
     DeleteTopicsRequest,
+    DeleteTopicsResponse,
     NewPartitions,
     NewTopic,
-    TopicsResponse,
+    config_rows,
 )
 from barnabas.protocol.topic_partition import TopicPartition
 
@@ -46,18 +49,20 @@ async def create_topic(
     kafka: KafkaCluster, name: str, partitions: int, replication_factor: int, settings: Mapping[str, str]
 ) -> None:
     """Create a topic; -1 partitions or replicas: the broker's default."""
-    topic = NewTopic(name, partitions, replication_factor, dict(settings))
-    _ensure_done(await kafka.ask_any(CREATE_TOPICS, CreateTopicsRequest([topic])), f"the topic {name!r}")
+    topic = NewTopic(
+        name=name, partitions=partitions, replication_factor=replication_factor, configs=config_rows(settings)
+    )
+    _ensure_done(await kafka.ask_any(CREATE_TOPICS, CreateTopicsRequest(topics=[topic])), f"the topic {name!r}")
 
 
 async def delete_topic(kafka: KafkaCluster, name: str) -> None:
     """Delete a topic with all its records."""
-    _ensure_done(await kafka.ask_any(DELETE_TOPICS, DeleteTopicsRequest([name])), f"the topic {name!r}")
+    _ensure_done(await kafka.ask_any(DELETE_TOPICS, DeleteTopicsRequest(names=[name])), f"the topic {name!r}")
 
 
 async def add_partitions(kafka: KafkaCluster, name: str, total: int) -> None:
     """Give a topic more partitions, `total` in all."""
-    request = CreatePartitionsRequest([NewPartitions(name, total)])
+    request = CreatePartitionsRequest(topics=[NewPartitions(name=name, count=total)])
     _ensure_done(await kafka.ask_any(CREATE_PARTITIONS, request), f"the topic {name!r}")
 
 
@@ -92,7 +97,7 @@ async def delete_records(kafka: KafkaCluster, partition: TopicPartition, offset:
     return result.low_watermark
 
 
-def _ensure_done(answer: TopicsResponse, what: str) -> None:
+def _ensure_done(answer: CreateTopicsResponse | DeleteTopicsResponse | CreatePartitionsResponse, what: str) -> None:
     for each in answer.topics:
         if each.error is not ErrorCode.NONE:
             raise RefusedError(each.error, f"{what}: {each.message or reason_of(each.error)}")

@@ -11,16 +11,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.topics.topics import (
+    CreatableTopicResult,
     CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopicResult,
     CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeletableTopicResult,
     DeleteTopicsRequest,
+    DeleteTopicsResponse,
     NewPartitions,
     NewTopic,
-    TopicResult,
-    TopicsResponse,
+    config_rows,
 )
 from barnabas.protocol.native.fields import (
     INT16,
@@ -38,12 +44,14 @@ from barnabas.protocol.uuids import parse_uuid, uuid_text
 
 DEFAULT_TIMEOUT_MS = 60_000
 
+R = TypeVar("R", CreatableTopicResult, DeletableTopicResult, CreatePartitionsTopicResult)
+
 
 def encode_create_topics(request: CreateTopicsRequest) -> dict[str, Any]:
     """The body of a create_topics request."""
     return {
         "topics": [
-            [topic.name, topic.partitions, topic.replication_factor, [list(item) for item in topic.configs.items()]]
+            [topic.name, topic.partitions, topic.replication_factor, [list(item) for item in topic.values.items()]]
             for topic in request.topics
         ],
         "timeout_ms": request.timeout_ms,
@@ -54,9 +62,9 @@ def encode_create_topics(request: CreateTopicsRequest) -> dict[str, Any]:
 def decode_create_topics(body: dict[str, Any]) -> CreateTopicsRequest:
     """Raises DecodeError, naming the field."""
     return CreateTopicsRequest(
-        [_new_topic(entry) for entry in array(field(body, "topics"), "topics")],
-        _timeout(body),
-        boolean(field(body, "validate_only", False), "validate_only"),
+        topics=[_new_topic(entry) for entry in array(field(body, "topics"), "topics")],
+        timeout_ms=_timeout(body),
+        validate_only=boolean(field(body, "validate_only", False), "validate_only"),
     )
 
 
@@ -68,7 +76,7 @@ def encode_delete_topics(request: DeleteTopicsRequest) -> dict[str, Any]:
 def decode_delete_topics(body: dict[str, Any]) -> DeleteTopicsRequest:
     """Raises DecodeError, naming the field."""
     return DeleteTopicsRequest(
-        [text(name, "topics[]") for name in array(field(body, "topics"), "topics")], _timeout(body)
+        names=[text(name, "topics[]") for name in array(field(body, "topics"), "topics")], timeout_ms=_timeout(body)
     )
 
 
@@ -86,25 +94,46 @@ def decode_create_partitions(body: dict[str, Any]) -> CreatePartitionsRequest:
     topics = []
     for entry in array(field(body, "topics"), "topics"):
         name, count = row(entry, "topics[]", 2)
-        topics.append(NewPartitions(text(name, "name"), integer(count, "count", INT32)))
+        topics.append(NewPartitions(name=text(name, "name"), count=integer(count, "count", INT32)))
     return CreatePartitionsRequest(
-        topics, _timeout(body), boolean(field(body, "validate_only", False), "validate_only")
+        topics=topics,
+        timeout_ms=_timeout(body),
+        validate_only=boolean(field(body, "validate_only", False), "validate_only"),
     )
 
 
-def encode_response(response: TopicsResponse) -> dict[str, Any]:
-    """The body of an answer to any of the three."""
-    return {
-        "topics": [
-            [topic.name, int(topic.error), topic.message, uuid_text(topic.topic_id), topic.partitions]
-            for topic in response.topics
-        ]
-    }
+def encode_create_topics_response(response: CreateTopicsResponse) -> dict[str, Any]:
+    """The body of an answer."""
+    return {"topics": [_row(topic, topic.message or topic.warning) for topic in response.topics]}
 
 
-def decode_response(body: dict[str, Any]) -> TopicsResponse:
+def encode_delete_topics_response(response: DeleteTopicsResponse) -> dict[str, Any]:
+    """The body of an answer."""
+    return {"topics": [_row(topic, topic.message) for topic in response.topics]}
+
+
+def encode_create_partitions_response(response: CreatePartitionsResponse) -> dict[str, Any]:
+    """The body of an answer."""
+    return {"topics": [_row(topic, topic.message) for topic in response.topics]}
+
+
+def decode_create_topics_response(body: dict[str, Any]) -> CreateTopicsResponse:
     """Raises DecodeError, naming the field."""
-    return TopicsResponse([_result(entry) for entry in array(field(body, "topics"), "topics")])
+    results = _results(body, CreatableTopicResult)
+    for each in results:
+        if each.error is ErrorCode.NONE:
+            each.message, each.warning = None, each.message
+    return CreateTopicsResponse(topics=results)
+
+
+def decode_delete_topics_response(body: dict[str, Any]) -> DeleteTopicsResponse:
+    """Raises DecodeError, naming the field."""
+    return DeleteTopicsResponse(topics=_results(body, DeletableTopicResult))
+
+
+def decode_create_partitions_response(body: dict[str, Any]) -> CreatePartitionsResponse:
+    """Raises DecodeError, naming the field."""
+    return CreatePartitionsResponse(topics=_results(body, CreatePartitionsTopicResult))
 
 
 def _timeout(body: dict[str, Any]) -> int:
@@ -118,19 +147,30 @@ def _new_topic(entry: Any) -> NewTopic:
         config, value = row(pair, "configs[]", 2)
         configs[text(config, "config")] = text(value, "value")
     return NewTopic(
-        text(name, "name"),
-        integer(partitions, "partitions", INT32),
-        integer(replication_factor, "replication_factor", INT16),
-        configs,
+        name=text(name, "name"),
+        partitions=integer(partitions, "partitions", INT32),
+        replication_factor=integer(replication_factor, "replication_factor", INT16),
+        configs=config_rows(configs),
     )
 
 
-def _result(entry: Any) -> TopicResult:
-    name, error, message, topic_id, partitions = row(entry, "topics[]", 5)
-    return TopicResult(
-        text(name, "name"),
-        error_code(error, "error"),
-        long_text(message, "message"),
-        parse_uuid(text(topic_id, "topic_id")),
-        integer(partitions, "partitions", INT32),
-    )
+def _row(
+    topic: CreatableTopicResult | DeletableTopicResult | CreatePartitionsTopicResult, message: str | None
+) -> list[Any]:
+    return [topic.name, int(topic.error), message, uuid_text(topic.topic_id), topic.partitions]
+
+
+def _results(body: dict[str, Any], kind: type[R]) -> list[R]:
+    results = []
+    for entry in array(field(body, "topics"), "topics"):
+        name, error, message, topic_id, partitions = row(entry, "topics[]", 5)
+        results.append(
+            kind(
+                name=text(name, "name"),
+                error=error_code(error, "error"),
+                message=long_text(message, "message"),
+                topic_id=parse_uuid(text(topic_id, "topic_id")),
+                partitions=integer(partitions, "partitions", INT32),
+            )
+        )
+    return results

@@ -139,9 +139,9 @@ def test_a_read_only_or_unknown_property_or_a_bad_value_changes_nothing(wire: Wi
 
 def test_validate_only_makes_no_topic_and_no_partition(daemon: Daemon, wire: WireClient) -> None:
     wire.create_topic("real")
-    create = CreateTopicsRequest([NewTopic("imagined", 1)], validate_only=True)
+    create = CreateTopicsRequest(topics=[NewTopic(name="imagined", partitions=1)], validate_only=True)
     assert wire.call(ApiKey.CREATE_TOPICS, create).topics[0].error == ErrorCode.NONE
-    grow = CreatePartitionsRequest([NewPartitions("real", 3)], validate_only=True)
+    grow = CreatePartitionsRequest(topics=[NewPartitions(name="real", count=3)], validate_only=True)
     assert wire.call(ApiKey.CREATE_PARTITIONS, grow).topics[0].error == ErrorCode.NONE
     topics = {each.name: each for each in wire.call(ApiKey.METADATA, MetadataRequest.of_names(None)).topics}
     assert "imagined" not in topics
@@ -191,11 +191,11 @@ def test_topics_come_and_go_while_clients_produce_and_fetch(tmp_path: Path, batc
             with WireClient(daemon.host, daemon.port) as admin:
                 for turn in range(30):
                     admin.create_topic("churn", partitions=2, segment_bytes="5000", flush_messages=str(1 + turn % 2))
-                    grow = CreatePartitionsRequest([NewPartitions("churn", 4)])
+                    grow = CreatePartitionsRequest(topics=[NewPartitions(name="churn", count=4)])
                     assert admin.call(ApiKey.CREATE_PARTITIONS, grow).topics[0].error == ErrorCode.NONE
                     assert alter(admin, topic("churn"), "segment.bytes", "6000") == ErrorCode.NONE
                     assert admin.produce("churn", one, turn % 4).error == ErrorCode.NONE
-                    deleted = admin.call(ApiKey.DELETE_TOPICS, DeleteTopicsRequest(["churn"]))
+                    deleted = admin.call(ApiKey.DELETE_TOPICS, DeleteTopicsRequest(names=["churn"]))
                     assert deleted.topics[0].error == ErrorCode.NONE
         finally:
             done.set()

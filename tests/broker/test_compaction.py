@@ -175,7 +175,7 @@ def slow(tmp_path: Path) -> Iterator[Daemon]:
 
 def test_a_topic_that_is_deleted_in_the_middle_of_a_round_is_gone_at_once(slow: Daemon) -> None:
     with connect(slow) as wire:
-        answer = wire.call(ApiKey.DELETE_TOPICS, DeleteTopicsRequest(["table"]))
+        answer = wire.call(ApiKey.DELETE_TOPICS, DeleteTopicsRequest(names=["table"]))
         assert answer.topics[0].error is ErrorCode.NONE
         assert not (slow.data_directory / "table-0").exists()
         assert metric(slow, "barnabas_cleaner_aborted_rounds_total") == 1

@@ -48,7 +48,9 @@ def test_partitions_without_a_log_are_served_once_there_is_room_and_said_to_be_m
         with WireClient(daemon.host, daemon.port) as client, KafkaWire(daemon.host, daemon.port) as wire:
             create_topic(wire, "t")
             use_up_files(disk / "filler")
-            (refused,) = client.call(ApiKey.CREATE_TOPICS, CreateTopicsRequest([NewTopic("late", 3)])).topics
+            (refused,) = client.call(
+                ApiKey.CREATE_TOPICS, CreateTopicsRequest(topics=[NewTopic(name="late", partitions=3)])
+            ).topics
             assert refused.error == ErrorCode.KAFKA_STORAGE_ERROR
             assert client.produce("late", batch(b"x"), 1).error == ErrorCode.KAFKA_STORAGE_ERROR
             for group in ("a", "b"):  # one of each partition

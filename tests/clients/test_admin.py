@@ -28,7 +28,17 @@ from barnabas.protocol.messages.cluster.configs import (
     DescribeConfigsResponse,
     DescribeConfigsResult,
 )
-from barnabas.protocol.messages.topics.topics import NewPartitions, NewTopic, TopicResult, TopicsResponse
+from barnabas.protocol.messages.topics.topics import (
+    CreatableTopicResult,
+    CreatePartitionsResponse,
+    CreatePartitionsTopicResult,
+    CreateTopicsResponse,
+    DeletableTopicResult,
+    DeleteTopicsResponse,
+    NewPartitions,
+    NewTopic,
+    config_rows,
+)
 from barnabas.protocol.topic_partition import TopicPartition
 from barnabas.protocol.uuids import uuid_text
 from tests.clients.fake_broker import Drop, FakeBroker, RefusePartitions, Respond, Silence
@@ -48,20 +58,32 @@ def answers(broker: FakeBroker, wanted: ApiKey, response: Any) -> None:
 
 
 async def test_a_topic_is_created_and_its_warning_returned(broker: FakeBroker) -> None:
-    answers(broker, ApiKey.CREATE_TOPICS, TopicsResponse([TopicResult("t", ErrorCode.NONE, "small segments", ID, 4)]))
+    answers(
+        broker,
+        ApiKey.CREATE_TOPICS,
+        CreateTopicsResponse(
+            topics=[
+                CreatableTopicResult(
+                    name="t", error=ErrorCode.NONE, warning="small segments", topic_id=ID, partitions=4
+                )
+            ]
+        ),
+    )
     async with admin_of(broker) as admin:
         made = await admin.create_topic("t", partitions=4, configs={"segment.bytes": "1000"}, validate_only=True)
         assert made == CreatedTopic("t", uuid_text(ID), 4, "small segments")
         await admin.create_topic("t")
     first, second = broker.asked(ApiKey.CREATE_TOPICS)
-    assert first.topics == [NewTopic("t", 4, -1, {"segment.bytes": "1000"})]
+    assert first.topics == [
+        NewTopic(name="t", partitions=4, replication_factor=-1, configs=config_rows({"segment.bytes": "1000"}))
+    ]
     assert first.validate_only
-    assert second.topics == [NewTopic("t", -1, -1, {})]
+    assert second.topics == [NewTopic(name="t", partitions=-1, replication_factor=-1, configs=())]
 
 
 async def test_an_error_has_the_brokers_code_and_message(broker: FakeBroker) -> None:
-    result = TopicResult("t", ErrorCode.TOPIC_ALREADY_EXISTS, "topic t exists already")
-    answers(broker, ApiKey.CREATE_TOPICS, TopicsResponse([result]))
+    result = CreatableTopicResult(name="t", error=ErrorCode.TOPIC_ALREADY_EXISTS, message="topic t exists already")
+    answers(broker, ApiKey.CREATE_TOPICS, CreateTopicsResponse(topics=[result]))
     async with admin_of(broker) as admin:
         with pytest.raises(RefusedError, match=r"^TOPIC_ALREADY_EXISTS: topic t exists already$") as refusal:
             await admin.create_topic("t")
@@ -71,13 +93,15 @@ async def test_an_error_has_the_brokers_code_and_message(broker: FakeBroker) -> 
 
 async def test_topics_are_deleted_and_grown(broker: FakeBroker) -> None:
     async with admin_of(broker) as admin:
-        answers(broker, ApiKey.DELETE_TOPICS, TopicsResponse([TopicResult("t")]))
+        answers(broker, ApiKey.DELETE_TOPICS, DeleteTopicsResponse(topics=[DeletableTopicResult(name="t")]))
         await admin.delete_topic("t")
         assert broker.asked(ApiKey.DELETE_TOPICS)[0].names == ["t"]
-        answers(broker, ApiKey.CREATE_PARTITIONS, TopicsResponse([TopicResult("t")]))
+        answers(
+            broker, ApiKey.CREATE_PARTITIONS, CreatePartitionsResponse(topics=[CreatePartitionsTopicResult(name="t")])
+        )
         await admin.create_partitions("t", 9)
-        assert broker.asked(ApiKey.CREATE_PARTITIONS)[0].topics == [NewPartitions("t", 9)]
-        answers(broker, ApiKey.CREATE_PARTITIONS, TopicsResponse([]))
+        assert broker.asked(ApiKey.CREATE_PARTITIONS)[0].topics == [NewPartitions(name="t", count=9)]
+        answers(broker, ApiKey.CREATE_PARTITIONS, CreatePartitionsResponse(topics=[]))
         with pytest.raises(RefusedError, match="t: the broker left it out of its answer"):
             await admin.create_partitions("t", 9)
 

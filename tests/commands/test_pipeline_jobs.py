@@ -94,7 +94,7 @@ def test_policies_take_the_brokers_dynamic_values_and_free_nothing_under_one_tha
 
     with opened(tmp_path) as node:
         node.store.commit([ConfigRecord(4, "", "log.retention.ms", "5"), ConfigRecord(4, "1", "log.roll.ms", "soon")])
-        node.create(NewTopic("b"))
+        node.create(NewTopic(name="b"))
         node.store.commit([ConfigRecord(4, "", "log.cleaner.max.compaction.lag.ms", "5")])
         node.store.commit([ConfigRecord(2, "b", "min.compaction.lag.ms", "9")])
     assert policies_of({"b"}, {"retention.ms": "7"}, tmp_path, lambda note: None)[0].retention_ms == 7

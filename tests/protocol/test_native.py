@@ -193,13 +193,18 @@ from barnabas.protocol.messages.topics.metadata import (
     TopicMetadata,
 )
 from barnabas.protocol.messages.topics.topics import (
+    CreatableTopicResult,
     CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopicResult,
     CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeletableTopicResult,
     DeleteTopicsRequest,
+    DeleteTopicsResponse,
     NewPartitions,
     NewTopic,
-    TopicResult,
-    TopicsResponse,
+    config_rows,
 )
 from barnabas.protocol.messages.transactions.add_partitions_to_txn import TxnPartitionResult, TxnTopic, TxnTopicResult
 from barnabas.protocol.messages.transactions.describe_transactions import (
@@ -227,7 +232,7 @@ from barnabas.protocol.native.frame import split_frame
 from barnabas.protocol.uuids import random_uuid
 
 FENCED = TxnPartitionResult(7, ErrorCode.INVALID_PRODUCER_EPOCH)
-TOPICS_RESPONSE = TopicsResponse([TopicResult("t", ErrorCode.NONE, "warned", random_uuid(), 3)])
+TOPIC: dict[str, Any] = {"name": "t", "topic_id": random_uuid(), "partitions": 3}
 
 EXCHANGES: list[tuple[ApiKey, Any, Any]] = [
     (
@@ -318,9 +323,25 @@ EXCHANGES: list[tuple[ApiKey, Any, Any]] = [
     ),
     (ApiKey.INIT_PRODUCER_ID, InitProducerIdRequest("x", 1 << 40, 3, 9000), InitProducerIdResponse(12345678901, 4)),
     (ApiKey.INIT_PRODUCER_ID, InitProducerIdRequest("x", two_phase=True), InitProducerIdResponse(1, 0)),
-    (ApiKey.CREATE_TOPICS, CreateTopicsRequest([NewTopic("t", 3, 1, {"a": "b"})], 9, True), TOPICS_RESPONSE),
-    (ApiKey.DELETE_TOPICS, DeleteTopicsRequest(["t"], 9), TOPICS_RESPONSE),
-    (ApiKey.CREATE_PARTITIONS, CreatePartitionsRequest([NewPartitions("t", 4)], 9, False), TOPICS_RESPONSE),
+    (
+        ApiKey.CREATE_TOPICS,
+        CreateTopicsRequest(
+            topics=[NewTopic(name="t", partitions=3, replication_factor=1, configs=config_rows({"a": "b"}))],
+            timeout_ms=9,
+            validate_only=True,
+        ),
+        CreateTopicsResponse(topics=[CreatableTopicResult(**TOPIC, warning="warned")]),
+    ),
+    (
+        ApiKey.DELETE_TOPICS,
+        DeleteTopicsRequest(names=["t"], timeout_ms=9),
+        DeleteTopicsResponse(topics=[DeletableTopicResult(**TOPIC)]),
+    ),
+    (
+        ApiKey.CREATE_PARTITIONS,
+        CreatePartitionsRequest(topics=[NewPartitions(name="t", count=4)], timeout_ms=9, validate_only=False),
+        CreatePartitionsResponse(topics=[CreatePartitionsTopicResult(**TOPIC)]),
+    ),
     (
         ApiKey.DESCRIBE_CONFIGS,
         DescribeConfigsRequest([DescribeConfigsResource(ConfigResource(2, "t"), ["a"])]),

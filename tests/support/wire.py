@@ -17,7 +17,7 @@ from barnabas.protocol.messages.data.produce import (
     ProduceRequest,
     ProduceTopic,
 )
-from barnabas.protocol.messages.topics.topics import CreateTopicsRequest, NewTopic
+from barnabas.protocol.messages.topics.topics import CreateTopicsRequest, NewTopic, config_rows
 from barnabas.protocol.native import codec
 
 TIMEOUT_S = 30.0
@@ -90,7 +90,12 @@ class WireClient:
     def create_topic(self, name: str, partitions: int = 1, **configs: str) -> None:
         """Create a topic; config names with underscores for dots."""
         named = {key.replace("_", "."): value for key, value in configs.items()}
-        answer = self.call(ApiKey.CREATE_TOPICS, CreateTopicsRequest([NewTopic(name, partitions, -1, named)]))
+        answer = self.call(
+            ApiKey.CREATE_TOPICS,
+            CreateTopicsRequest(
+                topics=[NewTopic(name=name, partitions=partitions, replication_factor=-1, configs=config_rows(named))]
+            ),
+        )
         assert answer.topics[0].error == 0, answer.topics[0].message
 
     def produce(

@@ -102,13 +102,13 @@ class StreamsGroupHeartbeatHandler:
     async def _faults(self, session: Session, topics: Sequence[NewTopic]) -> list[str]:
         try:
             created = await self._changes.create_topics(
-                CreateTopicsRequest(list(topics)), mutation_quota(session, is_strict=True)
+                CreateTopicsRequest(topics=list(topics)), mutation_quota(session, is_strict=True)
             )
         except BrokerError as error:
             return [f"{topic.name} ({error.message})" for topic in topics]
         return [
             f"{each.name} ({each.message or each.error.name})"
-            for each in created.topics
+            for each in created
             if each.error not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)  # another member's was first
         ]
 

@@ -158,14 +158,14 @@ class MetadataHandler:
 
         try:
             created = await self._changes.create_topics(
-                CreateTopicsRequest([NewTopic(name) for name in missing]),
+                CreateTopicsRequest(topics=[NewTopic(name=name) for name in missing]),
                 mutation_quota(session, is_strict=True),
             )
         except BrokerError as error:
             refused = dict.fromkeys(missing, error.code)
         else:
             # A topic above the client's quota is unknown: the client asks again later.
-            results = zip(missing, created.topics, strict=True)
+            results = zip(missing, created, strict=True)
             refused = {name: result.error for name, result in results if result.error is not _ABOVE_QUOTA}
         # A topic that another client created meanwhile is refused here, but it is in the image and answered from there.
         return await self._answer(Turns(), session, request, asked._replace(refused={**asked.refused, **refused}))

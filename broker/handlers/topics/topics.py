@@ -14,8 +14,7 @@ clients that may describe it, and the name of an id too.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from barnabas.broker.config_entries import topic_entries
 from barnabas.broker.handlers.authorization import denial, is_cluster_allowed
@@ -23,15 +22,21 @@ from barnabas.broker.handlers.turns import Turns, denied_in_turns
 from barnabas.broker.metadata.own_topics import completed
 from barnabas.broker.quotas.mutation import mutation_quota
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.kafka.cluster.config_codes import source_code
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.security.resources import Operation, ResourceType
 from barnabas.protocol.messages.topics.topics import (
+    CreatableTopicConfigs,
+    CreatableTopicResult,
     CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopicResult,
     CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeletableTopicResult,
     DeleteTopicsRequest,
+    DeleteTopicsResponse,
     TopicReference,
-    TopicResult,
-    TopicsResponse,
 )
 from barnabas.protocol.topic_name import CLUSTER_METADATA_TOPIC
 from barnabas.protocol.uuids import ZERO_UUID
@@ -46,6 +51,8 @@ if TYPE_CHECKING:
     from barnabas.broker.network.session import Session
     from barnabas.broker.probes import ApiProbe
 
+R = TypeVar("R", CreatableTopicResult, DeletableTopicResult, CreatePartitionsTopicResult)
+
 
 class CreateTopicsHandler:
     """Serves CreateTopics."""
@@ -55,7 +62,7 @@ class CreateTopicsHandler:
         self._config = config
         self._probe = probe
 
-    async def __call__(self, session: Session, request: CreateTopicsRequest) -> TopicsResponse:
+    async def __call__(self, session: Session, request: CreateTopicsRequest) -> CreateTopicsResponse:
         """Answer one CreateTopics request as the module docstring specifies."""
         turns = Turns()
         api = ApiKey.CREATE_TOPICS
@@ -67,19 +74,17 @@ class CreateTopicsHandler:
             turns, session, Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, names, api, log_denied=False
         )
         allowed = [topic for topic in request.topics if topic.name not in denied]
-        response = await self._changes.create_topics(replace(request, topics=allowed), _quota(session, request))
-        created = iter(response.topics)
-        results = []
+        created = iter(await self._changes.create_topics(request.replaced(topics=allowed), _quota(session, request)))
+        results = {}
         turns = Turns()
         for asked in request.topics:
             if turns.is_over:
                 await turns.next()
             if asked.name in denied:
                 code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-                results.append(TopicResult(asked.name, code, "Authorization failed."))
+                results[asked.name] = CreatableTopicResult(name=asked.name, error=code, message="Authorization failed.")
                 continue
-            result = next(created)
-            results.append(result)
+            result = results[asked.name] = next(created)
             if result.error is not ErrorCode.NONE:
                 continue
             if asked.name in hidden:
@@ -87,11 +92,18 @@ class CreateTopicsHandler:
                 result.config_error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
             elif request.describe:
                 broker = self._config.broker
-                configs = {name: value for name, value in completed(asked, broker).configs.items() if value is not None}
-                result.configs = topic_entries(broker, configs, with_docs=False)
-                for entry in result.configs:  # as they were sent, other than in DescribeConfigs
-                    entry.value = configs.get(entry.name, entry.value)
-        return _counted(TopicsResponse(results), self._probe)
+                configs = {name: value for name, value in completed(asked, broker).values.items() if value is not None}
+                result.configs = [
+                    CreatableTopicConfigs(
+                        name=entry.name,
+                        value=configs.get(entry.name, entry.value),  # as it was sent, other than in DescribeConfigs
+                        read_only=entry.read_only,
+                        source=source_code(entry.source),
+                        sensitive=entry.sensitive,
+                    )
+                    for entry in sorted(topic_entries(broker, configs, with_docs=False), key=lambda entry: entry.name)
+                ]
+        return CreateTopicsResponse(topics=_counted(results.values(), self._probe))
 
 
 class DeleteTopicsHandler:
@@ -103,17 +115,22 @@ class DeleteTopicsHandler:
         self._config = config
         self._probe = probe
 
-    async def __call__(self, session: Session, request: DeleteTopicsRequest) -> TopicsResponse:
+    async def __call__(self, session: Session, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
         """Answer one DeleteTopics request as the module docstring specifies."""
-        asked = [*(TopicReference(name) for name in request.names), *request.references]
+        asked = request.topics
         refused = await self._refusals(session, asked)
         allowed = [reference for position, reference in enumerate(asked) if position not in refused]
-        kept = replace(request, names=[], references=allowed)
-        deleted = iter((await self._changes.delete_topics(kept, _quota(session, request))).topics)
-        results = [refused[position] if position in refused else next(deleted) for position in range(len(asked))]
-        return _counted(TopicsResponse(results), self._probe)
+        deleted = iter(await self._changes.delete_topics(allowed, _quota(session, request)))
+        results = {
+            (each.name, each.topic_id): refused[position] if position in refused else next(deleted)
+            for position, each in enumerate(asked)
+        }
+        answered = _counted(results.values(), self._probe)
+        for result in answered:
+            result.error = request.known(result.error)
+        return DeleteTopicsResponse(topics=answered)
 
-    async def _refusals(self, session: Session, asked: Sequence[TopicReference]) -> dict[int, TopicResult]:
+    async def _refusals(self, session: Session, asked: Sequence[TopicReference]) -> dict[int, DeletableTopicResult]:
         """Return the results of topics that the client may not delete, by their positions in the request."""
         api = ApiKey.DELETE_TOPICS
         if not self._config.broker.get_bool("delete.topic.enable") or is_cluster_allowed(
@@ -137,9 +154,11 @@ class DeleteTopicsHandler:
         for position, (each, name) in found.items():
             if each.topic_id != ZERO_UUID and name in denied:
                 shown = None if name in hidden else name
-                results[position] = TopicResult(shown, error.code, error.message, each.topic_id)
+                results[position] = DeletableTopicResult(
+                    name=shown, topic_id=each.topic_id, error=error.code, message=error.message
+                )
             elif each.topic_id == ZERO_UUID and (name in hidden or (name in denied and self._exists(name))):
-                results[position] = TopicResult(name, error.code, error.message)
+                results[position] = DeletableTopicResult(name=name, error=error.code, message=error.message)
         return results
 
     def _exists(self, name: str) -> bool:
@@ -153,18 +172,23 @@ class CreatePartitionsHandler:
         self._changes = changes
         self._probe = probe
 
-    async def __call__(self, session: Session, request: CreatePartitionsRequest) -> TopicsResponse:
+    async def __call__(self, session: Session, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
         """Answer one CreatePartitions request as the module docstring specifies."""
         names = _once(topic.name for topic in request.topics)
         api = ApiKey.CREATE_PARTITIONS
         denied = await denied_in_turns(Turns(), session, Operation.ALTER, ResourceType.TOPIC, names, api)
         allowed = [topic for topic in request.topics if topic.name not in denied]
         created = iter(
-            (await self._changes.create_partitions(replace(request, topics=allowed), _quota(session, request))).topics
+            await self._changes.create_partitions(request.replaced(topics=allowed), _quota(session, request))
         )
         code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        results = [TopicResult(topic.name, code) if topic.name in denied else next(created) for topic in request.topics]
-        return _counted(TopicsResponse(results), self._probe)
+        results = {
+            topic.name: CreatePartitionsTopicResult(name=topic.name, error=code)
+            if topic.name in denied
+            else next(created)
+            for topic in request.topics
+        }
+        return CreatePartitionsResponse(topics=_counted(results.values(), self._probe))
 
 
 def _quota(session: Session, request: CreateTopicsRequest | DeleteTopicsRequest | CreatePartitionsRequest) -> TakeQuota:
@@ -177,8 +201,9 @@ def _once(names: Iterable[str]) -> list[str]:
     return [name for name, times in Counter(names).items() if times == 1]
 
 
-def _counted(response: TopicsResponse, probe: ApiProbe) -> TopicsResponse:
-    for topic in response.topics:
+def _counted(results: Iterable[R], probe: ApiProbe) -> list[R]:
+    counted = list(results)
+    for topic in counted:
         if topic.error is not ErrorCode.NONE:
             probe.count_error(topic.error.name.lower())
-    return response
+    return counted

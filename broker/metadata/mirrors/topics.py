@@ -15,7 +15,13 @@ from barnabas.broker.metadata.plan import Plan
 from barnabas.broker.metadata.topics import plan_create_partitions, plan_create_topics
 from barnabas.config import BrokerConfig
 from barnabas.protocol.errors import BrokerError, ErrorCode
-from barnabas.protocol.messages.topics.topics import NewPartitions, NewTopic, TopicResult
+from barnabas.protocol.messages.topics.topics import (
+    CreatableTopicResult,
+    CreatePartitionsTopicResult,
+    NewPartitions,
+    NewTopic,
+    config_rows,
+)
 from barnabas.protocol.metadata.records import TOPIC_RESOURCE, ConfigRecord, MetadataRecord, PartitionRecord
 from barnabas.protocol.mirrors.definition import DesiredState
 from barnabas.protocol.mirrors.topic import TopicMirror, TopicMirrorState, topic_mirror_key
@@ -33,7 +39,7 @@ def plan_take_topic(
     configs: Mapping[str, str],
     config: BrokerConfig,
     placement: Placement,
-) -> Plan[TopicResult]:
+) -> Plan[CreatableTopicResult]:
     """Plan a topic of the source's partition count and configs that is read-only from its creation on.
 
     An existing topic is taken only if the definition names it in `take_existing`; it keeps its id. Any other is not
@@ -59,10 +65,13 @@ def plan_take_topic(
         return _refused(topic, BrokerError(ErrorCode.POLICY_VIOLATION, message))
     if existing is None:
         plan = plan_create_topics(
-            image, [NewTopic(topic, partitions, 1, configs=dict(configs))], config=config, placement=placement
+            image,
+            [NewTopic(name=topic, partitions=partitions, replication_factor=1, configs=config_rows(configs))],
+            config=config,
+            placement=placement,
         )
         (result,) = plan.results
-        if result.error is not ErrorCode.NONE or result.topic_id is None:
+        if result.error is not ErrorCode.NONE:
             return plan
         taken = TopicMirror(mirror, result.topic_id, source_id)
         return Plan(plan.results, [*plan.records, mirror_record(topic_mirror_key(topic), taken.text())])
@@ -72,7 +81,7 @@ def plan_take_topic(
             message = f"topic '{topic}' has {len(existing.partitions)} partitions, and {partitions} at the source"
             return _refused(topic, BrokerError(ErrorCode.INVALID_PARTITIONS, message))
         taken = TopicMirror(mirror, existing.topic_id, source_id)
-        return Plan([TopicResult(topic)], [mirror_record(topic_mirror_key(topic), taken.text())])
+        return Plan([CreatableTopicResult(name=topic)], [mirror_record(topic_mirror_key(topic), taken.text())])
     if owner is not None:
         message = f"topic '{topic}' belongs to mirror '{owner.mirror}' already, state {owner.state}"
         return _refused(topic, BrokerError(ErrorCode.TOPIC_ALREADY_EXISTS, message))
@@ -80,14 +89,18 @@ def plan_take_topic(
     return _refused(topic, BrokerError(ErrorCode.TOPIC_ALREADY_EXISTS, message))
 
 
-def plan_grow_topic(image: MetadataImage, topic: str, partitions: int, *, placement: Placement) -> Plan[TopicResult]:
+def plan_grow_topic(
+    image: MetadataImage, topic: str, partitions: int, *, placement: Placement
+) -> Plan[CreatePartitionsTopicResult]:
     """Plan the growth of a mirrored topic to the source's partition count."""
-    return plan_create_partitions(image, [NewPartitions(topic, partitions)], placement=placement, by_mirror=True)
+    return plan_create_partitions(
+        image, [NewPartitions(name=topic, count=partitions)], placement=placement, by_mirror=True
+    )
 
 
-def plan_follow_configs(image: MetadataImage, topic: str, configs: Mapping[str, str]) -> Plan[TopicResult]:
+def plan_follow_configs(image: MetadataImage, topic: str, configs: Mapping[str, str]) -> Plan[CreatableTopicResult]:
     """Plan that the topic's own configs become exactly `configs`, which have been validated."""
-    return Plan([TopicResult(topic)], [*_config_changes(image, topic, configs)])
+    return Plan([CreatableTopicResult(name=topic)], [*_config_changes(image, topic, configs)])
 
 
 def plan_set_topic_mirror(image: MetadataImage, topic: str, mirrored: TopicMirror) -> Plan[TopicMirror]:
@@ -148,5 +161,5 @@ def _config_changes(image: MetadataImage, topic: str, configs: Mapping[str, str]
     ]
 
 
-def _refused(topic: str, error: BrokerError) -> Plan[TopicResult]:
-    return Plan([TopicResult(topic, error.code, error.message)], [])
+def _refused(topic: str, error: BrokerError) -> Plan[CreatableTopicResult]:
+    return Plan([CreatableTopicResult(name=topic, error=error.code, message=error.message)], [])

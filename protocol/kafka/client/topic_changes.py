@@ -10,20 +10,14 @@ from barnabas.protocol.kafka.data import delete_records
 from barnabas.protocol.kafka.schema import (
     BOOL,
     INT8,
-    INT16,
     INT32,
     INT64,
     NULLABLE_STRING,
     STRING,
-    UUID,
-    Array,
     Computed,
     Message,
-    Struct,
     rows,
-    since,
 )
-from barnabas.protocol.kafka.topics import create_partitions
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.cluster.configs import AlterConfigsResponse, AlterConfigsResult, ConfigResource
 from barnabas.protocol.messages.data.delete_records import (
@@ -31,74 +25,20 @@ from barnabas.protocol.messages.data.delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
-from barnabas.protocol.messages.topics.topics import TopicResult, TopicsResponse
-
-_CONFIG: Final = Struct(dict, name=STRING, value=NULLABLE_STRING, read_only=BOOL, source=INT8, sensitive=BOOL)
-_NAMED_CONFIG: Final = Struct(
-    name=Computed(STRING, lambda pair: pair[0]), value=Computed(NULLABLE_STRING, lambda pair: pair[1])
+from barnabas.protocol.messages.topics.topics import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
 )
 
-CREATE_TOPICS: Final = ClientApi(
-    ApiKey.CREATE_TOPICS,
-    4,
-    7,
-    Message(
-        5,
-        topics=rows(
-            name=STRING,
-            partitions=INT32,
-            replication_factor=INT16,
-            assignments=rows(partition=INT32, replicas=Array(INT32)),
-            configs=Computed(Array(_NAMED_CONFIG), lambda topic: list(topic.configs.items())),
-        ),
-        timeout_ms=INT32,
-        validate_only=BOOL,
-    ),
-    Message(
-        5,
-        TopicsResponse,
-        _throttle_ms=INT32,
-        topics=rows(
-            TopicResult,
-            name=STRING,
-            topic_id=since(7, UUID),
-            error=ERROR,
-            message=NULLABLE_STRING,
-            partitions=since(5, INT32),
-            replication_factor=since(5, INT16),
-            _configs=since(5, Array(_CONFIG, nullable_from=5)),
-        ),
-    ),
-)
-"""Writes a CreateTopicsRequest, reads a TopicsResponse."""
+CREATE_TOPICS: Final = ClientApi(ApiKey.CREATE_TOPICS, 4, 7, CreateTopicsRequest, CreateTopicsResponse)
+DELETE_TOPICS: Final = ClientApi(ApiKey.DELETE_TOPICS, 1, 5, DeleteTopicsRequest, DeleteTopicsResponse)
+"""By name; from version 6 on, topics are in another field."""
 
-DELETE_TOPICS: Final = ClientApi(
-    ApiKey.DELETE_TOPICS,
-    1,
-    5,
-    Message(4, names=Array(STRING), timeout_ms=INT32),
-    Message(
-        4,
-        TopicsResponse,
-        _throttle_ms=INT32,
-        topics=rows(TopicResult, name=STRING, error=ERROR, message=since(5, NULLABLE_STRING)),
-    ),
-)
-"""Writes a DeleteTopicsRequest with names, reads a TopicsResponse."""
-
-CREATE_PARTITIONS: Final = ClientApi(
-    ApiKey.CREATE_PARTITIONS,
-    0,
-    3,
-    create_partitions.REQUEST,
-    Message(
-        2,
-        TopicsResponse,
-        _throttle_ms=INT32,
-        topics=rows(TopicResult, name=STRING, error=ERROR, message=NULLABLE_STRING),
-    ),
-)
-"""Writes a CreatePartitionsRequest, reads a TopicsResponse."""
+CREATE_PARTITIONS: Final = ClientApi(ApiKey.CREATE_PARTITIONS, 0, 3, CreatePartitionsRequest, CreatePartitionsResponse)
 
 INCREMENTAL_ALTER_CONFIGS: Final = ClientApi(
     ApiKey.INCREMENTAL_ALTER_CONFIGS,

@@ -3,110 +3,222 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from typing import Annotated
 
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.cluster.configs import ConfigEntry
 from barnabas.protocol.uuids import ZERO_UUID
+from barnabas.protocol.wire.fields import since, tagged, until, unwired
+from barnabas.protocol.wire.structures import Request, Struct
+from barnabas.protocol.wire.types import (
+    Bool,
+    Error,
+    Int8,
+    Int16,
+    Int32,
+    Message,
+    Nullable,
+    NullableString,
+    String,
+    Uuid,
+)
 
 DEFAULT_COUNT = -1
 """Partition count or replication factor: the broker's default."""
 
 
-@dataclass(slots=True)
-class ReplicaAssignment:
+class CreatableTopicConfigs(Struct):
+    """A config of a created topic. `source`: as in ConfigEntry."""
+
+    name: String
+    value: NullableString
+    read_only: Bool
+    source: Int8
+    sensitive: Bool
+
+
+class CreatableTopicResult(Struct):
+    """A created topic. `config_error`: why partitions, replication factor and configs are left out."""
+
+    name: String
+    topic_id: Uuid = since(7, default=ZERO_UUID)
+    error: Error = ErrorCode.NONE
+    message: Message = None
+    config_error: Error = tagged(0, default=ErrorCode.NONE, since=5)
+    partitions: Int32 = since(5, default=-1)
+    replication_factor: Int16 = since(5, default=-1)
+    configs: Annotated[Sequence[CreatableTopicConfigs] | None, Nullable(5)] = since(5, default=())
+    warning: str | None = unwired(default=None)
+    """Of a topic that Apache Kafka 4.x would refuse to open."""
+
+
+class CreateTopicsResponse(Struct, flexible=5):
+    """In the order of the request; a name that occurs twice has one row."""
+
+    throttle_ms: Int32 = 0
+    topics: Sequence[CreatableTopicResult]
+
+
+class ReplicaAssignment(Struct):
     """The node ids of a partition's replicas, the preferred leader first."""
 
-    partition: int
-    replicas: tuple[int, ...]
+    partition: Int32
+    replicas: tuple[Int32, ...]
 
 
-@dataclass(slots=True)
-class NewTopic:
-    """`configs`: topic configs by Kafka's names, values as text; null, which Kafka's protocol allows, is refused.
+class NewTopicConfig(Struct):
+    """A config by Kafka's name; null, which the protocol allows, is refused."""
 
-    With `assignments` the two counts must be DEFAULT_COUNT: the assignments determine them.
-    """
+    name: String
+    value: NullableString
 
-    name: str
-    partitions: int = DEFAULT_COUNT
-    replication_factor: int = DEFAULT_COUNT
-    configs: Mapping[str, str | None] = field(default_factory=dict)
+
+def config_rows(values: Mapping[str, str | None]) -> list[NewTopicConfig]:
+    """Return configs as a request has them."""
+    return [NewTopicConfig(name=name, value=value) for name, value in values.items()]
+
+
+class NewTopic(Struct):
+    """With `assignments` the two counts must be DEFAULT_COUNT: the assignments determine them."""
+
+    name: String
+    partitions: Int32 = DEFAULT_COUNT
+    replication_factor: Int16 = DEFAULT_COUNT
     assignments: Sequence[ReplicaAssignment] = ()
+    configs: Sequence[NewTopicConfig] = ()
+
+    @property
+    def values(self) -> dict[str, str | None]:
+        """The configs by name. The last value of one that occurs twice counts, as in Kafka."""
+        return {each.name: each.value for each in self.configs}
 
 
-@dataclass(slots=True)
-class CreateTopicsRequest:
-    """`validate_only`: answer without creating anything. `describe`: answer each topic's configs as well.
+class CreateTopicsRequest(Request, flexible=5):
+    """`validate_only`: answer without creating anything."""
 
-    `is_quota_strict`, here and below: the client knows THROTTLING_QUOTA_EXCEEDED.
-    """
+    topics: Sequence[NewTopic]
+    timeout_ms: Int32 = 60_000
+    validate_only: Bool = False
 
-    topics: list[NewTopic]
-    timeout_ms: int = 60_000
-    validate_only: bool = False
-    describe: bool = False
-    is_quota_strict: bool = True
+    @property
+    def describe(self) -> bool:
+        """The answer has each topic's configs as well."""
+        return self.version >= 5
+
+    @property
+    def is_quota_strict(self) -> bool:
+        """The client knows THROTTLING_QUOTA_EXCEEDED."""
+        return self.version >= 6
+
+    def refused(self, code: ErrorCode, message: str) -> CreateTopicsResponse:
+        """The same refusal for every topic."""
+        names = dict.fromkeys(each.name for each in self.topics)
+        return CreateTopicsResponse(
+            topics=[CreatableTopicResult(name=name, error=code, message=message) for name in names]
+        )
 
 
-@dataclass(slots=True)
-class TopicReference:
+class DeletableTopicResult(Struct):
+    """A deleted topic. `name` is None where the request had none and the id is unknown."""
+
+    name: Annotated[String | None, Nullable(6)]
+    topic_id: Uuid = since(6, default=ZERO_UUID)
+    error: Error = ErrorCode.NONE
+    message: Message = since(5, default=None)
+    partitions: int = unwired(default=-1)
+
+
+class DeleteTopicsResponse(Struct, flexible=4):
+    """In the order of the request; a topic that occurs twice has one row."""
+
+    throttle_ms: Int32 = 0
+    topics: Sequence[DeletableTopicResult]
+
+
+class TopicReference(Struct):
     """A topic by its name or its id (ZERO_UUID: no id). Neither or both is refused."""
 
-    name: str | None
-    topic_id: bytes = ZERO_UUID
+    name: NullableString
+    topic_id: Uuid = ZERO_UUID
 
 
-@dataclass(slots=True)
-class DeleteTopicsRequest:
-    """Topics by name, and `references` by name or id."""
+class DeleteTopicsRequest(Request, flexible=4):
+    """Topics by name, from version 6 on by name or id."""
 
-    names: list[str]
-    timeout_ms: int = 60_000
-    references: Sequence[TopicReference] = ()
-    is_quota_strict: bool = True
+    references: Sequence[TopicReference] = since(6, default=())
+    names: Sequence[String] = until(5, default=())
+    timeout_ms: Int32 = 60_000
+
+    @property
+    def topics(self) -> list[TopicReference]:
+        """The topics of either field."""
+        return [*(TopicReference(name=name) for name in self.names), *self.references]
+
+    @property
+    def is_quota_strict(self) -> bool:
+        """The client knows THROTTLING_QUOTA_EXCEEDED."""
+        return self.version >= 5
+
+    def known(self, error: ErrorCode) -> ErrorCode:
+        """Return an error as the client knows it: TOPIC_DELETION_DISABLED came with version 3."""
+        return ErrorCode.INVALID_REQUEST if error is ErrorCode.TOPIC_DELETION_DISABLED and self.version < 3 else error
+
+    def refused(self, code: ErrorCode, message: str) -> DeleteTopicsResponse:
+        """The same refusal for every topic."""
+        asked = dict.fromkeys((each.name, each.topic_id) for each in self.topics)
+        return DeleteTopicsResponse(
+            topics=[
+                DeletableTopicResult(name=name, topic_id=topic_id, error=code, message=message)
+                for name, topic_id in asked
+            ]
+        )
 
 
-@dataclass(slots=True)
-class NewPartitions:
-    """`count`: the new total of partitions. `assignments`: the replicas of each new partition."""
+class CreatePartitionsTopicResult(Struct):
+    """A topic that has more partitions."""
 
-    name: str
-    count: int
-    assignments: Sequence[tuple[int, ...]] | None = None
+    name: String
+    error: Error = ErrorCode.NONE
+    message: Message = None
+    topic_id: bytes = unwired(default=ZERO_UUID)
+    partitions: int = unwired(default=-1)
 
 
-@dataclass(slots=True)
-class CreatePartitionsRequest:
+class CreatePartitionsResponse(Struct, flexible=2):
+    """In the order of the request; a name that occurs twice has one row."""
+
+    throttle_ms: Int32 = 0
+    topics: Sequence[CreatePartitionsTopicResult]
+
+
+class NewPartitionAssignment(Struct):
+    """The replicas of a new partition."""
+
+    replicas: tuple[Int32, ...]
+
+
+class NewPartitions(Struct):
+    """`count`: the new total of partitions. `assignments`: one for each new partition."""
+
+    name: String
+    count: Int32
+    assignments: Annotated[Sequence[NewPartitionAssignment] | None, Nullable()] = None
+
+
+class CreatePartitionsRequest(Request, flexible=2):
     """`validate_only`: answer without changing anything."""
 
-    topics: list[NewPartitions]
-    timeout_ms: int = 60_000
-    validate_only: bool = False
-    is_quota_strict: bool = True
+    topics: Sequence[NewPartitions]
+    timeout_ms: Int32 = 60_000
+    validate_only: Bool = False
 
+    @property
+    def is_quota_strict(self) -> bool:
+        """The client knows THROTTLING_QUOTA_EXCEEDED."""
+        return self.version >= 3
 
-@dataclass(slots=True)
-class TopicResult:
-    """One topic's result. `topic_id` and `partitions` are those of a created or deleted topic.
-
-    With `error` NONE, `message` may be a warning (a topic that Apache Kafka 4.x would refuse to open). `name` is None
-    where the request had none and the id is unknown. `replication_factor` and `configs` are those of a created topic,
-    if requested; `config_error` is why they are left out.
-    """
-
-    name: str | None
-    error: ErrorCode = ErrorCode.NONE
-    message: str | None = None
-    topic_id: bytes = ZERO_UUID
-    partitions: int = -1
-    replication_factor: int = -1
-    configs: Sequence[ConfigEntry] | None = None
-    config_error: ErrorCode = ErrorCode.NONE
-
-
-@dataclass(slots=True)
-class TopicsResponse:
-    """The answer of all three APIs, in the order of the request."""
-
-    topics: list[TopicResult]
+    def refused(self, code: ErrorCode, message: str) -> CreatePartitionsResponse:
+        """The same refusal for every topic."""
+        names = dict.fromkeys(each.name for each in self.topics)
+        return CreatePartitionsResponse(
+            topics=[CreatePartitionsTopicResult(name=name, error=code, message=message) for name in names]
+        )

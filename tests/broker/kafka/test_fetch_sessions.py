@@ -183,7 +183,7 @@ def test_a_deleted_topic_and_one_that_is_created_again(
     fetcher.ids["never"] = unknown_id
     fetcher.open({("again", 0): 0, ("stays", 0): 0, ("never", 0): 0})
     fetcher.send({}, forget=[("never", 0)], max_wait_ms=20_000)
-    wire.call(ApiKey.DELETE_TOPICS, DeleteTopicsRequest(["again"]))
+    wire.call(ApiKey.DELETE_TOPICS, DeleteTopicsRequest(names=["again"]))
     gone = ("again", 0, int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), -1, -1, 0)
     assert fetcher.receive().results == [gone]
     wait_for_metric(daemon, WAITING, 0)
@@ -211,7 +211,7 @@ def test_a_deleted_topic_is_found_again_by_its_name(kafka: KafkaWire, wire: Wire
     fetcher = SessionFetcher(kafka, 12)
     wire.create_topic("named", partitions=1)
     fetcher.open({("named", 0): 0})
-    wire.call(ApiKey.DELETE_TOPICS, DeleteTopicsRequest(["named"]))
+    wire.call(ApiKey.DELETE_TOPICS, DeleteTopicsRequest(names=["named"]))
     assert fetcher.fetch({}).results == [("named", 0, int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), -1, -1, 0)]
     wire.create_topic("named", partitions=1)
     assert fetcher.fetch({}).results == [("named", 0, 0, 0, 0, 0)]

@@ -215,7 +215,7 @@ def create_once(wire: WireClient, name: str) -> None:
     from barnabas.protocol.messages.api_key import ApiKey
     from barnabas.protocol.messages.topics.topics import CreateTopicsRequest, NewTopic
 
-    wire.call(ApiKey.CREATE_TOPICS, CreateTopicsRequest([NewTopic(name)]))
+    wire.call(ApiKey.CREATE_TOPICS, CreateTopicsRequest(topics=[NewTopic(name=name)]))
 
 
 def test_an_unserved_property_of_kafka_is_kept_and_shown(kafka: KafkaWire, wire: WireClient) -> None:

@@ -241,7 +241,7 @@ def test_of_an_entity_type_that_is_given_twice_the_last_name_counts(daemon: Daem
 @pytest.mark.parametrize("read_only", ["false", "true"])
 def test_acls_in_the_directory_decide_from_the_first_request_on(tmp_path: Path, read_only: str) -> None:
     with opened(tmp_path / "data") as store:
-        store.create(NewTopic("orders", 1), NewTopic("open", 1))
+        store.create(NewTopic(name="orders", partitions=1), NewTopic(name="open", partitions=1))
         store.store.commit([acl_record(principal="User:*", permission=Permission.DENY, operation=Operation.ALL)])
     settings = (f"authorizer.class.name={STANDARD_AUTHORIZER}", "allow.everyone.if.no.acl.found=true")
     with (

@@ -146,7 +146,7 @@ def test_a_topic_that_was_deleted_and_made_again_is_looked_up_each_time(
     old_id = kafka.topic_id("again")
     by_id = produce_request(13, "again", batch(), old_id)
     assert [base_offset(13, answer(kafka, request_frame(by_id, 1))) for _ in range(2)] == [3, 4]
-    wire.call(ApiKey.DELETE_TOPICS, DeleteTopicsRequest(["again"]))
+    wire.call(ApiKey.DELETE_TOPICS, DeleteTopicsRequest(names=["again"]))
     assert kafka.produce(7, "again", batch()).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert code_by_id(kafka, old_id, batch()) == ErrorCode.UNKNOWN_TOPIC_ID
     wire.create_topic("again")

@@ -17,7 +17,7 @@ from barnabas.broker.metadata.read_only import read_metadata
 from barnabas.broker.storage.files.clean_shutdown import CLEAN_SHUTDOWN_FILE
 from barnabas.broker.storage.log_manager import LogManager
 from barnabas.config import BrokerConfig, Setting
-from barnabas.protocol.messages.topics.topics import NewTopic
+from barnabas.protocol.messages.topics.topics import NewTopic, config_rows
 from barnabas.protocol.metadata.records import (
     TOPIC_RESOURCE,
     BeginTransactionRecord,
@@ -48,7 +48,10 @@ DELETES_AND_COMPACTS = {
 def zookeeper_directory(directory: Path) -> Path:
     """Write a directory as a Kafka with ZooKeeper leaves it: old records of few keys, in many segments."""
     with opened(directory, **SMALL, log_retention_ms="-1") as store:
-        store.create(NewTopic("orders", 1), NewTopic("__consumer_offsets", 1, configs={"cleanup.policy": "compact"}))
+        store.create(
+            NewTopic(name="orders", partitions=1),
+            NewTopic(name="__consumer_offsets", partitions=1, configs=config_rows({"cleanup.policy": "compact"})),
+        )
         log = store.log_manager.get(ORDERS)
         assert log is not None
         for number in range(BATCHES):
@@ -227,7 +230,7 @@ def test_a_directory_of_zookeeper_times_is_adopted_with_a_new_directory_for_the_
 
 def test_the_flag_changes_nothing_where_a_metadata_log_is_and_a_warning_says_to_remove_it(tmp_path: Path) -> None:
     with opened(tmp_path, adopt_topics="true") as store:
-        store.create(NewTopic("orders", 1))
+        store.create(NewTopic(name="orders", partitions=1))
         assert store.store.warnings == ()
     with opened(tmp_path, adopt_topics="true") as store:
         assert store.store.image.topic_configs("orders") == {}

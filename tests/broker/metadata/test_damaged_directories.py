@@ -21,7 +21,7 @@ import pytest
 from barnabas.broker.metadata.directories.examine import examine
 from barnabas.broker.metadata.directories.report import BARNABAS
 from barnabas.broker.metadata.errors import MetadataError
-from barnabas.protocol.messages.topics.topics import NewTopic
+from barnabas.protocol.messages.topics.topics import NewTopic, config_rows
 from barnabas.protocol.metadata.records import TOPIC_RESOURCE, ConfigRecord, ProducerIdsRecord, UnknownRecord
 from tests.support.storage.acknowledged import States, holding, states_of
 from tests.support.storage.damage import Damage, damage
@@ -46,19 +46,24 @@ def write_some(root: Path, disks: int, snapshots: str) -> None:
     """
     directories = [root / f"disk-{number}" for number in range(disks)]
     with opened(*directories) as store:
-        store.create(NewTopic("orders", 3), NewTopic("payments", 1, 1, {"retention.ms": "1000"}))
+        store.create(
+            NewTopic(name="orders", partitions=3),
+            NewTopic(
+                name="payments", partitions=1, replication_factor=1, configs=config_rows({"retention.ms": "1000"})
+            ),
+        )
         store.store.commit([UNSERVED, quota_record(), acl_record(), scram_record(), ProducerIdsRecord(1, 1, 1000)])
         if snapshots != "none":
             store.store._snapshotter.take()
         if snapshots == "trimmed":
             store.store._writer.cut(store.store._log.roll)
-        store.create(NewTopic("later", 2))
+        store.create(NewTopic(name="later", partitions=2))
         store.store.commit([ConfigRecord(TOPIC_RESOURCE, "orders", "retention.bytes", "5000")])
         if snapshots == "trimmed":
             store.store._snapshotter.take()
     with opened(*directories, ignore_security="true") as store:
         store.store.commit([ProducerIdsRecord(1, 1, 2000)])
-        store.create(NewTopic("last", 1))
+        store.create(NewTopic(name="last", partitions=1))
 
 
 def as_killed(root: Path) -> None:

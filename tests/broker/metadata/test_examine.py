@@ -8,7 +8,7 @@ import pytest
 
 from barnabas.broker.metadata.directories.examine import examine
 from barnabas.broker.metadata.directories.report import ALL_KAFKA, BARNABAS, WRITERS, LastWriter, kafka
-from barnabas.protocol.messages.topics.topics import NewTopic
+from barnabas.protocol.messages.topics.topics import NewTopic, config_rows
 from barnabas.protocol.metadata.levels import METADATA_VERSION
 from barnabas.protocol.metadata.records import FeatureLevelRecord
 from barnabas.protocol.topic_partition import TopicPartition
@@ -18,7 +18,9 @@ from tests.support.storage.metadata_store import append, opened
 
 def test_problems_for_kafka_name_its_versions(tmp_path: Path) -> None:
     with opened(tmp_path) as store:
-        store.create(NewTopic("small", 1, 1, {"segment.bytes": "65536"}))
+        store.create(
+            NewTopic(name="small", partitions=1, replication_factor=1, configs=config_rows({"segment.bytes": "65536"}))
+        )
     append(tmp_path, FeatureLevelRecord(METADATA_VERSION, 21), FeatureLevelRecord("group.version", 1))
     report = examine([tmp_path])
     assert report.last_writer is LastWriter.BARNABAS
@@ -70,7 +72,7 @@ def test_a_new_directory_has_no_problems_and_is_not_created(tmp_path: Path) -> N
 
 def test_a_report_names_the_node_and_its_partitions(tmp_path: Path) -> None:
     with opened(tmp_path, node_id="4") as store:
-        store.create(NewTopic("orders", 2))
+        store.create(NewTopic(name="orders", partitions=2))
     report = examine([tmp_path])
     assert (report.node_id, report.was_clean) == (4, True)
     assert sorted(report.directories[0].partitions) == [TopicPartition("orders", 0), TopicPartition("orders", 1)]

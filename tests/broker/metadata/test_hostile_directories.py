@@ -46,7 +46,7 @@ OTHER_ID = bytes([3] * 16)
 def write_node(directory: Path, **settings: str) -> None:
     """Write a cleanly stopped directory with one topic."""
     with opened(directory, **settings) as store:
-        store.create(NewTopic("orders", 2))
+        store.create(NewTopic(name="orders", partitions=2))
     assert (directory / ".kafka_cleanshutdown").exists()
 
 
@@ -55,9 +55,9 @@ def test_a_metadata_log_torn_at_every_byte_of_its_last_batch_opens(
 ) -> None:
     whole = tmp_path / "whole"
     with opened(whole) as store:
-        store.create(NewTopic("orders", 1))
+        store.create(NewTopic(name="orders", partitions=1))
         before = (whole / SEGMENT).stat().st_size
-        store.create(NewTopic("lost", 1))
+        store.create(NewTopic(name="lost", partitions=1))
     data = (whole / SEGMENT).read_bytes()
     assert len(data) - before > 100
     torn = tmp_path / "torn"
@@ -99,18 +99,18 @@ def test_a_log_with_lost_segments_restarts_after_its_snapshot(tmp_path: Path) ->
         with opened(tmp_path) as store:
             assert len(store.store.image.topics) == count
             assert store.store._log.start_offset == end_offset
-            store.create(NewTopic(f"later-{count}", 1))
+            store.create(NewTopic(name=f"later-{count}", partitions=1))
 
 
 @pytest.mark.parametrize("lost_bytes", [1, 20, 61])
 def test_a_start_on_a_torn_metadata_log_cuts_it_and_goes_on(tmp_path: Path, lost_bytes: int) -> None:
     write_node(tmp_path)
     with opened(tmp_path) as store:
-        store.create(NewTopic("lost", 1))
+        store.create(NewTopic(name="lost", partitions=1))
     os.truncate(tmp_path / SEGMENT, (tmp_path / SEGMENT).stat().st_size - lost_bytes)
     with opened(tmp_path) as store:
         assert list(store.store.image.topics) == ["orders"]
-        store.create(NewTopic("after", 1))
+        store.create(NewTopic(name="after", partitions=1))
     with opened(tmp_path) as store:
         assert sorted(store.store.image.topics) == ["after", "orders"]
     assert [path.name.split(".")[0] for path in tmp_path.glob("*-stray")] == ["lost-0"]
@@ -156,7 +156,7 @@ def test_a_record_of_an_unknown_key_is_kept(tmp_path: Path) -> None:
     strange = UnknownRecord(77, 5, b"of the future")
     append(tmp_path, strange)
     with opened(tmp_path) as store:
-        store.create(NewTopic("more", 1))
+        store.create(NewTopic(name="more", partitions=1))
     with opened(tmp_path) as store:
         assert list(store.store.image.carried) == [strange]
         assert sorted(store.store.image.topics) == ["more", "orders"]
@@ -181,7 +181,7 @@ def newer_snapshot(directory: Path) -> None:
 
 def foreign_topic_id(directory: Path) -> None:
     with opened(directory) as store:
-        store.create(NewTopic("payments", 1))
+        store.create(NewTopic(name="payments", partitions=1))
         payments = store.store.image.topics["payments"].topic_id
     write_partition_metadata(directory / "orders-1", payments)
 
@@ -203,7 +203,7 @@ def damaged_in_the_middle(directory: Path) -> None:
 def damaged_behind_a_snapshot(directory: Path) -> None:
     with opened(directory) as store:
         store.store._snapshotter.take()
-        store.create(NewTopic("later", 1))
+        store.create(NewTopic(name="later", partitions=1))
     damaged_in_the_middle(directory)
 
 
@@ -224,7 +224,7 @@ def out_of_its_place(directory: Path) -> None:
 def torn_before_another_segment(directory: Path) -> None:
     with opened(directory) as store:
         store.store._writer.cut(store.store._log.roll)
-        store.create(NewTopic("later", 1))
+        store.create(NewTopic(name="later", partitions=1))
     (directory / ".kafka_cleanshutdown").unlink()
     os.truncate(directory / SEGMENT, (directory / SEGMENT).stat().st_size - 5)
 
@@ -233,8 +233,8 @@ def shorter_than_the_clean_stop_left_it(directory: Path) -> None:
     """Remove whole batches from the end, and leave the first bytes of the next one."""
     whole = (directory / SEGMENT).stat().st_size
     with opened(directory) as store:
-        store.create(NewTopic("lost", 1), NewTopic("too", 1))
-        store.create(NewTopic("last", 1))
+        store.create(NewTopic(name="lost", partitions=1), NewTopic(name="too", partitions=1))
+        store.create(NewTopic(name="last", partitions=1))
     os.truncate(directory / SEGMENT, whole + 30)
 
 
@@ -242,7 +242,7 @@ def a_segment_after_a_kill_without_its_log(directory: Path) -> None:
     with opened(directory) as store:
         store.store._snapshotter.take()
         store.store._writer.cut(store.store._log.roll)
-        store.create(NewTopic("later", 1))
+        store.create(NewTopic(name="later", partitions=1))
     (directory / ".kafka_cleanshutdown").unlink()
     max((directory / SEGMENT).parent.glob("*.log")).unlink()
 
@@ -358,7 +358,7 @@ def other_made(directory: Path) -> Path:
 def test_a_partition_in_two_directories_is_refused_and_nothing_changes(tmp_path: Path) -> None:
     one, other = tmp_path / "one", tmp_path / "other"
     with opened(one, other) as store:
-        store.create(NewTopic("orders", 2))
+        store.create(NewTopic(name="orders", partitions=2))
     shutil.copytree(one / "orders-0", other / "orders-0")
     before = tree(tmp_path)
     with pytest.raises(MetadataError, match="orders-0 is in two log directories"):
@@ -369,7 +369,7 @@ def test_a_partition_in_two_directories_is_refused_and_nothing_changes(tmp_path:
 def test_an_unmounted_disk_is_refused_and_may_be_replaced_under_its_id(tmp_path: Path) -> None:
     one, other = tmp_path / "one", tmp_path / "other"
     with opened(one, other) as store:
-        store.create(NewTopic("orders", 4))
+        store.create(NewTopic(name="orders", partitions=4))
     properties = (other / "meta.properties").read_text()
     there = sorted(path.name for path in other.glob("orders-*"))
     other.rename(tmp_path / "not mounted")

@@ -82,7 +82,7 @@ def assigned(opened: Opened) -> list[Path]:
 
 def start_with_log_in_a(broker: Broker) -> tuple[Opened, PartitionLog]:
     opened = broker.open()
-    opened.create(NewTopic("orders", 1))
+    opened.create(NewTopic(name="orders", partitions=1))
     log = opened.log_manager.get(TP)
     assert log is not None
     assert log.log_dir == broker.a

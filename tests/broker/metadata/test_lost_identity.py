@@ -21,7 +21,7 @@ NODE = {"node_id": "7"}
 
 def write_node(*directories: Path) -> None:
     with opened(*directories, **NODE) as store:
-        store.create(NewTopic("orders", 4))
+        store.create(NewTopic(name="orders", partitions=4))
 
 
 def deleted(path: Path) -> None:

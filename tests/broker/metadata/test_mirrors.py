@@ -26,7 +26,7 @@ from barnabas.protocol.messages.cluster.configs import (
     OP_SET,
     AlterConfigOp,
 )
-from barnabas.protocol.messages.topics.topics import NewTopic
+from barnabas.protocol.messages.topics.topics import NewTopic, TopicReference
 from barnabas.protocol.mirrors.definition import definition_of
 from barnabas.protocol.mirrors.fields import DEFINITION_PREFIX
 from barnabas.protocol.mirrors.topic import TopicMirror, TopicMirrorState, topic_mirror_key
@@ -65,7 +65,12 @@ def test_the_image_of_mirrors_stays_the_same_object_while_nothing_about_them_cha
     cluster.create()
     before = cluster.image.mirrors
     cluster.change(
-        plan_create_topics(cluster.image, [NewTopic("other", 1, 1)], config=CONFIG, placement=cluster.placement())
+        plan_create_topics(
+            cluster.image,
+            [NewTopic(name="other", partitions=1, replication_factor=1)],
+            config=CONFIG,
+            placement=cluster.placement(),
+        )
     )
     assert cluster.image.mirrors is before
 
@@ -95,7 +100,12 @@ def test_a_topic_that_cannot_be_taken_says_why(
 ) -> None:
     cluster.create()
     cluster.change(
-        plan_create_topics(cluster.image, [NewTopic("local", 1, 1)], config=CONFIG, placement=cluster.placement())
+        plan_create_topics(
+            cluster.image,
+            [NewTopic(name="local", partitions=1, replication_factor=1)],
+            config=CONFIG,
+            placement=cluster.placement(),
+        )
     )
     result = cluster.take(**more)
     assert result.error is code
@@ -123,7 +133,7 @@ def test_a_mirror_grows_its_topic_and_follows_configs(cluster: Cluster) -> None:
 def test_a_topic_deleted_here_is_taken_again_only_after_a_resume(cluster: Cluster) -> None:
     cluster.create()
     cluster.take()
-    cluster.change(plan_delete_topics(cluster.image, ["orders"], config=CONFIG))
+    cluster.change(plan_delete_topics(cluster.image, [TopicReference(name="orders")], config=CONFIG))
     assert cluster.image.mirrors.topics["orders"].state is TopicMirrorState.DELETED_HERE
     assert cluster.take().error is ErrorCode.POLICY_VIOLATION
     cluster.change(plan_alter_mirror(cluster.image, "east", {"desired": "running"}))
@@ -134,10 +144,15 @@ def test_a_topic_of_the_same_name_and_another_id_is_no_mirror(cluster: Cluster) 
     cluster.create()
     cluster.take()
     stored = cluster.image.mirrors.texts[topic_mirror_key("orders")]
-    cluster.change(plan_delete_topics(cluster.image, ["orders"], config=CONFIG))
+    cluster.change(plan_delete_topics(cluster.image, [TopicReference(name="orders")], config=CONFIG))
     cluster.change(Plan([], [mirror_record(topic_mirror_key("orders"), stored)]))
     cluster.change(
-        plan_create_topics(cluster.image, [NewTopic("orders", 1, 1)], config=CONFIG, placement=cluster.placement())
+        plan_create_topics(
+            cluster.image,
+            [NewTopic(name="orders", partitions=1, replication_factor=1)],
+            config=CONFIG,
+            placement=cluster.placement(),
+        )
     )
     assert cluster.image.mirror_of("orders") is None
 
@@ -209,7 +224,7 @@ def test_alter_configs_replaces_and_deletes_definitions_and_keeps_those_it_does_
 def test_an_unchanged_definition_in_alter_configs_does_not_bring_deleted_topics_back(cluster: Cluster) -> None:
     cluster.create()
     cluster.take()
-    cluster.change(plan_delete_topics(cluster.image, ["orders"], config=CONFIG))
+    cluster.change(plan_delete_topics(cluster.image, [TopicReference(name="orders")], config=CONFIG))
     before = cluster.image.mirrors
     same = AlterConfigOp(KEY, OP_SET, cluster.image.mirrors.texts[KEY])
     assert cluster.alter_default(same, AlterConfigOp("num.io.threads", OP_SET, "9")).error is ErrorCode.NONE

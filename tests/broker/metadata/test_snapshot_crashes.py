@@ -48,9 +48,9 @@ def test_a_crash_at_any_step_leaves_a_log_that_barnabas_and_kafka_open(
     scheduler = StepScheduler(clock)
     store = stepped_store(tmp_path / "data", clock, scheduler, metadata_max_retention_bytes="0")
     for name in ("a", "b"):
-        store.create(NewTopic(name, 1))
+        store.create(NewTopic(name=name, partitions=1))
         scheduler.advance(HOUR_MS)
-    store.create(NewTopic("c", 1))
+    store.create(NewTopic(name="c", partitions=1))
     crashes = Crashes(tmp_path / "data", tmp_path)
     with monkeypatch.context() as patched:
         for name in STEPS:
@@ -67,5 +67,5 @@ def test_a_crash_at_any_step_leaves_a_log_that_barnabas_and_kafka_open(
         # Kafka requires a snapshot at or above the start of a log that does not begin at 0, and none above its end.
         assert any(starts <= each.end_offset <= report.image.end_offset for each in list_snapshots(metadata))
         with opened(left) as again:
-            again.create(NewTopic("d", 1))
+            again.create(NewTopic(name="d", partitions=1))
         assert sorted(examine([left]).image.topics) == ["a", "b", "c", "d"]

@@ -21,7 +21,7 @@ from barnabas.broker.metadata.log.snapshots import SnapshotId, list_snapshots
 from barnabas.broker.metadata.log.snapshotter import Snapshotter
 from barnabas.broker.metadata.log.trimming import KeptSnapshot, snapshots_to_drop
 from barnabas.broker.metadata.topics import plan_delete_topics
-from barnabas.protocol.messages.topics.topics import NewTopic
+from barnabas.protocol.messages.topics.topics import NewTopic, TopicReference, config_rows
 from barnabas.protocol.metadata.control import (
     ControlRecord,
     Endpoint,
@@ -145,7 +145,9 @@ def test_a_snapshot_is_written_an_hour_after_the_first_change(bench: Bench) -> N
     assert len(first) == 1  # written at opening
     bench.scheduler.advance(3 * HOUR_MS)
     assert bench.names(".checkpoint") == first
-    store.create(NewTopic("orders", 3, 1, {"retention.ms": "-1"}))
+    store.create(
+        NewTopic(name="orders", partitions=3, replication_factor=1, configs=config_rows({"retention.ms": "-1"}))
+    )
     bench.scheduler.advance(HOUR_MS - 1)
     assert bench.names(".checkpoint") == first
     bench.scheduler.advance(1)
@@ -159,7 +161,7 @@ def test_a_snapshot_is_written_an_hour_after_the_first_change(bench: Bench) -> N
 def test_a_snapshot_is_written_immediately_above_the_byte_limit(bench: Bench) -> None:
     store = bench.open(**{"metadata.log.max.record.bytes.between.snapshots": "2000"})
     for number in range(30):
-        store.create(NewTopic(f"topic-{number}", 1))
+        store.create(NewTopic(name=f"topic-{number}", partitions=1))
         bench.scheduler.run_due()
     store.close()
     written = bench.names(".checkpoint")
@@ -168,13 +170,13 @@ def test_a_snapshot_is_written_immediately_above_the_byte_limit(bench: Bench) ->
 
 
 def delete(store: Opened, name: str) -> None:
-    store.store.change(lambda image: plan_delete_topics(image, [name], config=store.config))
+    store.store.change(lambda image: plan_delete_topics(image, [TopicReference(name=name)], config=store.config))
 
 
 def test_the_log_is_trimmed_before_the_oldest_kept_snapshot(bench: Bench) -> None:
     store = bench.open(**{"metadata.max.retention.ms": str(2 * HOUR_MS)})
     for number in range(6):
-        store.create(NewTopic(f"topic-{number}", 2))
+        store.create(NewTopic(name=f"topic-{number}", partitions=2))
         delete(store, f"topic-{number - 1}")
         bench.scheduler.advance(HOUR_MS)
     image = store.store.image
@@ -186,7 +188,7 @@ def test_the_log_is_trimmed_before_the_oldest_kept_snapshot(bench: Bench) -> Non
     assert bench.replay() == image
     again = bench.open()
     assert again.store.image == image
-    again.create(NewTopic("later", 1))
+    again.create(NewTopic(name="later", partitions=1))
     again.close()
     assert set(bench.replay().topics) == {"topic-5", "later"}
 
@@ -194,7 +196,7 @@ def test_the_log_is_trimmed_before_the_oldest_kept_snapshot(bench: Bench) -> Non
 def test_a_damaged_snapshot_loses_nothing_while_an_older_one_exists(bench: Bench) -> None:
     store = bench.open()
     for name in ("a", "b"):
-        store.create(NewTopic(name, 1))
+        store.create(NewTopic(name=name, partitions=1))
         bench.scheduler.advance(HOUR_MS)
     image = store.store.image
     store.close()
@@ -207,9 +209,9 @@ def test_a_damaged_snapshot_loses_nothing_while_an_older_one_exists(bench: Bench
 
 def test_without_any_whole_snapshot_a_trimmed_log_is_refused(bench: Bench) -> None:
     store = bench.open(**{"metadata.max.retention.bytes": "0"})
-    store.create(NewTopic("a", 1))
+    store.create(NewTopic(name="a", partitions=1))
     bench.scheduler.advance(HOUR_MS)
-    store.create(NewTopic("b", 1))
+    store.create(NewTopic(name="b", partitions=1))
     bench.scheduler.advance(HOUR_MS)
     store.close()
     (only,) = bench.names(".checkpoint")
@@ -220,9 +222,9 @@ def test_without_any_whole_snapshot_a_trimmed_log_is_refused(bench: Bench) -> No
 
 def test_a_crash_at_any_step_of_a_snapshot_leaves_the_same_image(bench: Bench, tmp_path: Path) -> None:
     store = bench.open(**{"metadata.max.retention.bytes": "0"})
-    store.create(NewTopic("a", 2))
+    store.create(NewTopic(name="a", partitions=2))
     bench.scheduler.advance(HOUR_MS)
-    store.create(NewTopic("b", 2))
+    store.create(NewTopic(name="b", partitions=2))
     before = shutil.copytree(bench.metadata, tmp_path / "before")
     bench.scheduler.advance(HOUR_MS)
     image = store.store.image
@@ -252,12 +254,12 @@ def test_a_snapshot_that_cannot_be_written_is_tried_again(bench: Bench, monkeypa
     def full_disk(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    store.create(NewTopic("a", 1))
+    store.create(NewTopic(name="a", partitions=1))
     with monkeypatch.context() as patched:
         patched.setattr("barnabas.broker.metadata.log.snapshot_file.write_durably", full_disk)
         bench.scheduler.advance(HOUR_MS)
     assert len(bench.names(".checkpoint")) == 1
-    store.create(NewTopic("b", 1))
+    store.create(NewTopic(name="b", partitions=1))
     bench.scheduler.advance(HOUR_MS)
     assert len(bench.names(".checkpoint")) == 2
     store.close()
@@ -276,7 +278,7 @@ def test_a_change_that_is_appended_while_a_snapshot_is_written_is_in_the_next_on
         writes += 1
         path = write(*args, **kwargs)
         if writes == 2:  # the first one is written at opening
-            store.create(NewTopic("beside", 1))
+            store.create(NewTopic(name="beside", partitions=1))
         return path
 
     def told(follower: Snapshotter, before: MetadataImage, after: MetadataImage) -> None:
@@ -289,7 +291,7 @@ def test_a_change_that_is_appended_while_a_snapshot_is_written_is_in_the_next_on
     monkeypatch.setattr(Snapshotter, "_changed", told)
     store = bench.open(**{"metadata.log.max.record.bytes.between.snapshots": "1"})
     bench.scheduler.run_due()
-    store.create(NewTopic("first", 1))
+    store.create(NewTopic(name="first", partitions=1))
     bench.scheduler.run_due()
     assert (writes, len(late)) == (2, 1)
     changed(*late[0])
@@ -308,7 +310,7 @@ def test_a_change_while_the_log_is_trimmed_begins_the_next_snapshot(
     def trim_beside_a_change(log: MetadataLog, offset: int) -> int:
         segments = trim_to(log, offset)
         if not changes:
-            changes.append(threading.Thread(target=store.create, args=(NewTopic("beside", 1),)))
+            changes.append(threading.Thread(target=store.create, args=(NewTopic(name="beside", partitions=1),)))
             changes[0].start()
             changes[0].join(0.5)  # it may end now, or after the trim
         return segments
@@ -317,7 +319,7 @@ def test_a_change_while_the_log_is_trimmed_begins_the_next_snapshot(
     store = bench.open(**{"metadata.log.max.record.bytes.between.snapshots": "1", "metadata.max.retention.bytes": "1"})
     bench.scheduler.run_due()
     while not changes:
-        store.create(NewTopic(f"topic-{store.store.image.end_offset}", 1))
+        store.create(NewTopic(name=f"topic-{store.store.image.end_offset}", partitions=1))
         bench.scheduler.run_due()
     changes[0].join()
     bench.scheduler.run_due()
@@ -331,7 +333,7 @@ def test_the_next_snapshot_removes_the_part_file_of_a_crash(bench: Bench) -> Non
     part = bench.metadata / f"{1:020d}-{1:010d}.checkpoint.part"
     part.write_bytes(b"half")
     store = bench.open()
-    store.create(NewTopic("a", 1))
+    store.create(NewTopic(name="a", partitions=1))
     bench.scheduler.advance(HOUR_MS)
     assert not part.exists()
     store.close()

@@ -14,7 +14,7 @@ from barnabas.broker.metadata.log.batches import encode_change
 from barnabas.broker.metadata.placement import Placement
 from barnabas.broker.metadata.topics import plan_create_topics, plan_delete_topics
 from barnabas.protocol.errors import BrokerError, ErrorCode
-from barnabas.protocol.messages.topics.topics import NewTopic
+from barnabas.protocol.messages.topics.topics import NewTopic, TopicReference, config_rows
 from barnabas.protocol.metadata.control import LeaderChange, Voter
 from barnabas.protocol.metadata.levels import METADATA_VERSION
 from barnabas.protocol.metadata.records import (
@@ -48,7 +48,9 @@ def test_a_first_start_writes_what_kafka_needs(tmp_path: Path) -> None:
 
 def test_a_clean_restart_writes_nothing_and_restores_everything(tmp_path: Path) -> None:
     with opened(tmp_path) as first:
-        (result,) = first.create(NewTopic("orders", 2, 1, {"retention.ms": "-1"}))
+        (result,) = first.create(
+            NewTopic(name="orders", partitions=2, replication_factor=1, configs=config_rows({"retention.ms": "-1"}))
+        )
         before = first.store.image
     files = tree(tmp_path / "__cluster_metadata-0")
     with opened(tmp_path) as second:
@@ -62,7 +64,7 @@ def test_a_clean_restart_writes_nothing_and_restores_everything(tmp_path: Path) 
 def test_a_restart_is_clean_with_the_metadata_log_outside_of_log_dirs_too(tmp_path: Path) -> None:
     meta, data = tmp_path / "meta", tmp_path / "data"
     with opened(data, metadata_log_dir=str(meta)) as first:
-        first.create(NewTopic("orders", 1))
+        first.create(NewTopic(name="orders", partitions=1))
     with opened(data, metadata_log_dir=str(meta)):
         pass  # the partition's directory comes from the metadata
     before = records_of(meta)
@@ -78,7 +80,7 @@ def test_a_restart_is_clean_with_the_metadata_log_outside_of_log_dirs_too(tmp_pa
 
 def test_after_a_crash_every_partition_gets_the_next_leader_epoch(tmp_path: Path) -> None:
     first = open_store(tmp_path / "first")
-    first.create(NewTopic("orders", 2))
+    first.create(NewTopic(name="orders", partitions=2))
     left = first.crash(tmp_path / "left")
     with opened(left) as second:
         states = second.store.image.topics["orders"].partitions.values()
@@ -88,14 +90,14 @@ def test_after_a_crash_every_partition_gets_the_next_leader_epoch(tmp_path: Path
 
 def test_a_torn_metadata_log_opens_without_the_torn_part(tmp_path: Path) -> None:
     first = open_store(tmp_path / "first")
-    first.create(NewTopic("orders", 1))
+    first.create(NewTopic(name="orders", partitions=1))
     whole = (tmp_path / "first" / SEGMENT).stat().st_size
-    first.create(NewTopic("lost", 1))
+    first.create(NewTopic(name="lost", partitions=1))
     left = first.crash(tmp_path / "left")
     os.truncate(left / SEGMENT, whole + 30)
     with opened(left) as second:
         assert list(second.store.image.topics) == ["orders"]
-        assert second.create(NewTopic("lost", 1))[0].error is ErrorCode.NONE
+        assert second.create(NewTopic(name="lost", partitions=1))[0].error is ErrorCode.NONE
     with opened(left) as third:
         assert sorted(third.store.image.topics) == ["lost", "orders"]
 
@@ -105,7 +107,7 @@ def test_an_open_transaction_is_aborted_before_anything_of_ours(tmp_path: Path) 
         pass
     append(tmp_path, BeginTransactionRecord("half"), TopicRecord("half", bytes([1] * 16)))
     with opened(tmp_path) as second:
-        second.create(NewTopic("orders", 1))
+        second.create(NewTopic(name="orders", partitions=1))
         assert list(second.store.image.topics) == ["orders"]
     assert AbortTransactionRecord("opened by Barnabas") in records_of(tmp_path)
     with opened(tmp_path) as third:
@@ -114,7 +116,7 @@ def test_an_open_transaction_is_aborted_before_anything_of_ours(tmp_path: Path) 
 
 def test_after_kafka_led_our_epoch_is_above_its_own(tmp_path: Path) -> None:
     with opened(tmp_path) as first:
-        first.create(NewTopic("orders", 1))
+        first.create(NewTopic(name="orders", partitions=1))
     quorum_state = '{"leaderId":1,"leaderEpoch":7,"votedId":-1,"data_version":1}'
     (tmp_path / "__cluster_metadata-0/quorum-state").write_text(quorum_state)
     for _ in range(2):
@@ -190,9 +192,9 @@ def test_a_metadata_log_in_another_directory_is_named(tmp_path: Path) -> None:
 def test_a_second_log_directory_takes_new_partitions(tmp_path: Path) -> None:
     old, new = tmp_path / "old", tmp_path / "new"
     with opened(old) as first:
-        first.create(NewTopic("a", 2))
+        first.create(NewTopic(name="a", partitions=2))
     with opened(old, new) as second:
-        second.create(NewTopic("b", 2))
+        second.create(NewTopic(name="b", partitions=2))
     assert sorted(path.name for path in new.iterdir() if path.is_dir()) == ["b-0", "b-1"]
     with opened(old, new) as third:
         assert len(third.log_manager.logs()) == 4
@@ -200,7 +202,7 @@ def test_a_second_log_directory_takes_new_partitions(tmp_path: Path) -> None:
 
 def test_a_missing_partition_directory_is_created_again(tmp_path: Path) -> None:
     with opened(tmp_path) as first:
-        (result,) = first.create(NewTopic("orders", 2))
+        (result,) = first.create(NewTopic(name="orders", partitions=2))
     for path in (tmp_path / "orders-1").iterdir():
         path.unlink()
     (tmp_path / "orders-1").rmdir()
@@ -218,7 +220,7 @@ def test_missing_partition_directories_of_a_topic_are_logged_in_one_line(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, topic: str, level: str, count: str
 ) -> None:
     with opened(tmp_path) as first:
-        first.create(NewTopic(topic, 4))
+        first.create(NewTopic(name=topic, partitions=4))
     for number in (3, 1):
         shutil.rmtree(tmp_path / f"{topic}-{number}")
     caplog.set_level("INFO")
@@ -232,7 +234,7 @@ def test_logs_that_cannot_be_created_are_logged_in_one_line_per_topic(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with opened(tmp_path) as first:
-        first.create(NewTopic("orders", 3), NewTopic("bills", 1))
+        first.create(NewTopic(name="orders", partitions=3), NewTopic(name="bills", partitions=1))
     for name in ("orders-0", "orders-2", "bills-0"):
         shutil.rmtree(tmp_path / name)
 
@@ -252,8 +254,10 @@ def test_logs_that_cannot_be_created_are_logged_in_one_line_per_topic(
 
 def test_a_partition_unknown_to_the_metadata_is_kept_as_stray(tmp_path: Path) -> None:
     with opened(tmp_path) as first:
-        first.create(NewTopic("known", 1), NewTopic("unknown", 1))
-        first.store.change(lambda image: plan_delete_topics(image, ["unknown"], config=first.config))
+        first.create(NewTopic(name="known", partitions=1), NewTopic(name="unknown", partitions=1))
+        first.store.change(
+            lambda image: plan_delete_topics(image, [TopicReference(name="unknown")], config=first.config)
+        )
     with opened(tmp_path) as second:
         assert [str(log.topic_partition) for log in second.log_manager.logs()] == ["known-0"]
     strays = [path for path in tmp_path.iterdir() if path.name.endswith("-stray")]
@@ -263,12 +267,14 @@ def test_a_partition_unknown_to_the_metadata_is_kept_as_stray(tmp_path: Path) ->
 
 def test_a_partition_of_an_older_topic_of_the_same_name_is_kept_as_stray(tmp_path: Path) -> None:
     with opened(tmp_path) as first:
-        first.create(NewTopic("orders", 1))
-        first.store.change(lambda image: plan_delete_topics(image, ["orders"], config=first.config))
+        first.create(NewTopic(name="orders", partitions=1))
+        first.store.change(
+            lambda image: plan_delete_topics(image, [TopicReference(name="orders")], config=first.config)
+        )
         (result,) = first.store.change(
             lambda image: plan_create_topics(
                 image,
-                [NewTopic("orders", 1)],
+                [NewTopic(name="orders", partitions=1)],
                 config=first.config,
                 placement=Placement(1, list(first.store.directory_ids.values()), image),
             )
@@ -284,8 +290,8 @@ def test_the_topics_of_a_directory_written_with_zookeeper_are_adopted_with_their
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with opened(tmp_path) as first:
-        first.create(NewTopic("orders", 2))
-        first.create(NewTopic(OFFSETS_TOPIC, 1))
+        first.create(NewTopic(name="orders", partitions=2))
+        first.create(NewTopic(name=OFFSETS_TOPIC, partitions=1))
         configs = first.store.image.topic_configs(OFFSETS_TOPIC)
         topic_id = first.store.image.topics["orders"].topic_id
     for name in (*tree(tmp_path / "__cluster_metadata-0"),):
@@ -309,7 +315,7 @@ def test_the_topics_of_a_directory_written_with_zookeeper_are_adopted_with_their
 
 def test_records_without_their_metadata_log_are_refused_not_set_aside(tmp_path: Path) -> None:
     with opened(tmp_path) as first:
-        first.create(NewTopic("orders", 1))
+        first.create(NewTopic(name="orders", partitions=1))
     (tmp_path / "__cluster_metadata-0").rename(tmp_path.parent / "moved-away")
     before = tree(tmp_path)
     with pytest.raises(MetadataError, match="restore the metadata log"):
@@ -320,13 +326,13 @@ def test_records_without_their_metadata_log_are_refused_not_set_aside(tmp_path: 
 def test_the_metadata_log_does_not_take_the_topics_segment_size(tmp_path: Path) -> None:
     with opened(tmp_path, log_segment_bytes="1024", log_index_interval_bytes="1") as small:
         for number in range(20):
-            small.create(NewTopic(f"topic-{number}", 4))
+            small.create(NewTopic(name=f"topic-{number}", partitions=4))
     assert [path.name for path in (tmp_path / "__cluster_metadata-0").glob("*.log")] == [Path(SEGMENT).name]
 
 
 def test_stored_configs_without_effect_are_warned_about(tmp_path: Path) -> None:
     with opened(tmp_path) as first:
-        first.create(NewTopic("orders", 1))
+        first.create(NewTopic(name="orders", partitions=1))
         first.store.commit([ConfigRecord(2, "orders", "retention.ms", "soon")])
     with opened(tmp_path) as second:
         assert "topic orders: retention.ms=soon" in "".join(second.store.warnings)

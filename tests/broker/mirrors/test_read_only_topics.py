@@ -108,7 +108,9 @@ def test_records_are_not_deleted_and_partitions_not_added(wire: WireClient) -> N
     )
     result = deleted.topics[0].partitions[0]
     assert (result.error, result.message) == (POLICY, SENTENCE)
-    (grown,) = wire.call(ApiKey.CREATE_PARTITIONS, CreatePartitionsRequest([NewPartitions("orders", 3)])).topics
+    (grown,) = wire.call(
+        ApiKey.CREATE_PARTITIONS, CreatePartitionsRequest(topics=[NewPartitions(name="orders", count=3)])
+    ).topics
     assert (grown.error, grown.message) == (POLICY, SENTENCE)
 
 
@@ -130,7 +132,7 @@ def test_followed_configs_are_refused_and_local_ones_changed(wire: WireClient) -
 
 
 def test_a_deleted_topic_may_be_created_by_clients_and_is_written(wire: WireClient, batch: Batch) -> None:
-    (deleted,) = wire.call(ApiKey.DELETE_TOPICS, DeleteTopicsRequest(["doomed"])).topics
+    (deleted,) = wire.call(ApiKey.DELETE_TOPICS, DeleteTopicsRequest(names=["doomed"])).topics
     assert deleted.error is ErrorCode.NONE
     (east,) = wire.call(ApiKey.MIRRORS, MirrorsRequest(MirrorAction.DESCRIBE, ["east"])).mirrors
     assert [(each.topic, each.state) for each in east.topics] == [("doomed", "deleted_here"), ("orders", "mirrored")]

@@ -39,6 +39,7 @@ from barnabas.protocol.messages.topics.topics import (
     DeleteTopicsRequest,
     NewPartitions,
     NewTopic,
+    config_rows,
 )
 from tests.broker.conftest import Batch
 from tests.support.daemon import Daemon
@@ -63,10 +64,22 @@ def requests(rng: random.Random, batch: Batch) -> list[tuple[ApiKey, Any]]:
         (ApiKey.LIST_OFFSETS, ListOffsetsRequest(0, [ListOffsetsTopic("fuzz", [ListOffsetsPartition(0, offset)])])),
         (ApiKey.METADATA, MetadataRequest.of_names(rng.choice([None, [], ["fuzz", "none"]]))),
         (ApiKey.API_VERSIONS, HELLO),
-        (ApiKey.CREATE_TOPICS, CreateTopicsRequest([NewTopic(topic, rng.choice([-1, 1, 2]))], validate_only=True)),
-        (ApiKey.CREATE_TOPICS, CreateTopicsRequest([NewTopic(topic, 1, -1, {"retention.ms": "1000"})])),
-        (ApiKey.DELETE_TOPICS, DeleteTopicsRequest([topic])),
-        (ApiKey.CREATE_PARTITIONS, CreatePartitionsRequest([NewPartitions(topic, rng.randrange(4))])),
+        (
+            ApiKey.CREATE_TOPICS,
+            CreateTopicsRequest(topics=[NewTopic(name=topic, partitions=rng.choice([-1, 1, 2]))], validate_only=True),
+        ),
+        (
+            ApiKey.CREATE_TOPICS,
+            CreateTopicsRequest(
+                topics=[
+                    NewTopic(
+                        name=topic, partitions=1, replication_factor=-1, configs=config_rows({"retention.ms": "1000"})
+                    )
+                ]
+            ),
+        ),
+        (ApiKey.DELETE_TOPICS, DeleteTopicsRequest(names=[topic])),
+        (ApiKey.CREATE_PARTITIONS, CreatePartitionsRequest(topics=[NewPartitions(name=topic, count=rng.randrange(4))])),
         (
             ApiKey.DESCRIBE_CONFIGS,
             DescribeConfigsRequest(

@@ -115,7 +115,7 @@ def test_a_fetch_that_waits_for_a_deleted_topic_does_not_get_the_new_ones_record
     with WireClient(daemon.host, daemon.port) as reader:
         reader.send(ApiKey.FETCH, fetch_request("again", 1, max_wait_ms=LONG_POLL_MS))
         reader.send(ApiKey.FETCH, fetch_request("again", 0, max_wait_ms=0))
-        wire.call(ApiKey.DELETE_TOPICS, DeleteTopicsRequest(["again"]))
+        wire.call(ApiKey.DELETE_TOPICS, DeleteTopicsRequest(names=["again"]))
         wire.create_topic("again")
         wire.produce("again", batch(b"new"))
         for _ in range(2):
@@ -136,7 +136,7 @@ def test_deleting_the_topic_ends_a_waiting_fetch(daemon: Daemon, wire: WireClien
     wire.create_topic("doomed")
     with WireClient(daemon.host, daemon.port) as reader:
         reader.send(ApiKey.FETCH, fetch_request("doomed", 0, max_wait_ms=LONG_POLL_MS))
-        wire.call(ApiKey.DELETE_TOPICS, DeleteTopicsRequest(["doomed"]))
+        wire.call(ApiKey.DELETE_TOPICS, DeleteTopicsRequest(names=["doomed"]))
         answer = codec.decode_response(reader.receive())
     assert answer.topics[0].partitions[0].error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 

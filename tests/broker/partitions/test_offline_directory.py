@@ -113,7 +113,9 @@ def test_a_log_that_cannot_be_made_fails_its_own_topic_only(two: TwoDirectories,
     (two.second / "blocked-0").write_text("no directory")
     (two.second.parent / "first" / "blocked-0").write_text("no directory")
     with WireClient(two.daemon.host, two.daemon.port) as client:
-        request = CreateTopicsRequest([NewTopic("fine", 2), NewTopic("blocked", 1)])
+        request = CreateTopicsRequest(
+            topics=[NewTopic(name="fine", partitions=2), NewTopic(name="blocked", partitions=1)]
+        )
         fine, blocked = client.call(ApiKey.CREATE_TOPICS, request).topics
         assert (fine.name, fine.error) == ("fine", ErrorCode.NONE)
         assert (blocked.name, blocked.error) == ("blocked", ErrorCode.KAFKA_STORAGE_ERROR)

@@ -259,7 +259,7 @@ def test_a_topic_that_is_deleted_in_the_middle_takes_its_copy_along(disks: TwoDi
     with disks.client() as client:
         client.produce("t", batch(b"x"))
         alter(client, disks.b)
-        assert client.call(ApiKey.DELETE_TOPICS, DeleteTopicsRequest(["t"])).topics[0].error == ErrorCode.NONE
+        assert client.call(ApiKey.DELETE_TOPICS, DeleteTopicsRequest(names=["t"])).topics[0].error == ErrorCode.NONE
         assert disks.where() == {}
         assert metric(disks.daemon, RUNNING) == 0
         client.create_topic("t")

@@ -28,7 +28,7 @@ from barnabas.protocol.messages.data.produce import (
     ProduceResponse,
     ProduceTopicResult,
 )
-from barnabas.protocol.messages.topics.topics import TopicsResponse
+from barnabas.protocol.messages.topics.topics import CreatePartitionsResponse
 from barnabas.protocol.native import codec
 from barnabas.protocol.native import dialect as native
 from tests.support.kafka.kafka_wire import answer_of, produce_request, request_frame, schema
@@ -227,7 +227,7 @@ def seconds(monkeypatch: pytest.MonkeyPatch) -> Seconds:
 def busy_for(seconds: Seconds, duration: float) -> Callable[[Any, Any], Any]:
     def serve(session: Any, request: Any) -> Any:
         seconds.now += duration
-        return TopicsResponse([])
+        return CreatePartitionsResponse(topics=[])
 
     return serve
 
@@ -262,7 +262,7 @@ def test_the_time_of_a_coroutine_is_that_of_its_steps(broker: Broker, seconds: S
         seconds.now += 0.5
         await asyncio.sleep(0)
         seconds.now += 0.6
-        return TopicsResponse([])
+        return CreatePartitionsResponse(topics=[])
 
     broker.set_quotas(request_percentage=10)
     connection = broker.connect()
@@ -315,7 +315,7 @@ def test_partitions_above_the_rate_are_refused_or_throttled_afterwards(broker: B
                 take(partitions)
             except BrokerError as error:
                 refused.append(error.code)
-        return TopicsResponse([])
+        return CreatePartitionsResponse(topics=[])
 
     broker.outcome = serve
     connection.feed(create_partitions())

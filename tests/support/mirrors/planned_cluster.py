@@ -23,7 +23,7 @@ from barnabas.protocol.messages.cluster.configs import (
     AlterConfigsResult,
     ConfigResource,
 )
-from barnabas.protocol.messages.topics.topics import TopicResult
+from barnabas.protocol.messages.topics.topics import CreatableTopicResult
 from barnabas.protocol.metadata.records import MetadataRecord
 
 DIRECTORY, SOURCE_ID = bytes([7] * 16), bytes([8] * 16)
@@ -49,11 +49,11 @@ class Cluster:
     def create(self, name: str = "east", **fields: Any) -> None:
         self.change(plan_create_mirror(self.image, name, {**FIELDS, **fields}, node_id=1, cluster_id="c"))
 
-    def take(self, topic: str = "orders", mirror: str = "east", **more: Any) -> TopicResult:
+    def take(self, topic: str = "orders", mirror: str = "east", **more: Any) -> CreatableTopicResult:
         settings = {"source_id": SOURCE_ID, "partitions": 2, "configs": {"cleanup.policy": "compact"}, **more}
         plan = plan_take_topic(self.image, mirror, topic, config=CONFIG, placement=self.placement(), **settings)
         (result,) = self.change(plan)
-        assert isinstance(result, TopicResult)
+        assert isinstance(result, CreatableTopicResult)
         return result
 
     def placement(self) -> Placement:

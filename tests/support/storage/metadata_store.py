@@ -24,7 +24,7 @@ from barnabas.broker.storage.log_manager import LogManager
 from barnabas.broker.storage.services.clock import Clock, SystemClock
 from barnabas.broker.storage.services.scheduler import Scheduler
 from barnabas.config import BrokerConfig, LogConfig, Setting
-from barnabas.protocol.messages.topics.topics import NewTopic, TopicResult
+from barnabas.protocol.messages.topics.topics import CreatableTopicResult, NewTopic
 from barnabas.protocol.metadata.records import (
     MetadataRecord,
 )
@@ -57,7 +57,7 @@ class Opened:
         """Look `store.assign` up at each call, so that a test can replace it."""
         self.store.assign(log, log_dir)
 
-    def create(self, *topics: NewTopic) -> list[TopicResult]:
+    def create(self, *topics: NewTopic) -> list[CreatableTopicResult]:
         before = self.store.image
         results = self.store.change(
             lambda image: plan_create_topics(

@@ -16,7 +16,7 @@ from barnabas.broker.metadata.topics import plan_delete_topics
 from barnabas.broker.storage.log.append import AppendOrigin
 from barnabas.broker.storage.log.partition_log import PartitionLog
 from barnabas.config import BrokerConfig, LogConfig, Setting
-from barnabas.protocol.messages.topics.topics import NewTopic
+from barnabas.protocol.messages.topics.topics import NewTopic, TopicReference
 from barnabas.protocol.topic_partition import TopicPartition
 from tests.support.storage.acknowledged import holding
 from tests.support.storage.bench import NEVER, START_MS, ManualClock, StepScheduler, batch
@@ -138,7 +138,7 @@ class Workbench:
     def create(self, topic: str, partitions: int = 1) -> TopicPartition:
         """Create a topic, as its request does; return its first partition."""
         self.recorder.note(Changing())
-        self.opened.create(NewTopic(topic, partitions))
+        self.opened.create(NewTopic(name=topic, partitions=partitions))
         self._changed()
         return TopicPartition(topic, 0)
 
@@ -147,7 +147,7 @@ class Workbench:
         store = self.opened.store
         partitions = [TopicPartition(topic, number) for number in store.image.topics[topic].partitions]
         self.recorder.note(Changing())
-        store.change(lambda image: plan_delete_topics(image, [topic], config=self.opened.config))
+        store.change(lambda image: plan_delete_topics(image, [TopicReference(name=topic)], config=self.opened.config))
         self._changed()
         self.opened.log_manager.delete(partitions)
 

@@ -16,7 +16,7 @@ from barnabas.broker.groups.streams.topics.partition_counts import (
     incorrectly_partitioned,
 )
 from barnabas.protocol.messages.groups.streams_group_heartbeat import GroupStatus, StatusCode
-from barnabas.protocol.messages.topics.topics import DEFAULT_COUNT, NewTopic
+from barnabas.protocol.messages.topics.topics import DEFAULT_COUNT, NewTopic, config_rows
 
 if TYPE_CHECKING:
     from barnabas.broker.groups.streams.topics.topology import StreamsTopology
@@ -113,7 +113,12 @@ def _missing(subtopologies: Collection[ConfiguredSubtopology], existing: Mapping
 
 
 def _new_topic(topic: TopicInfo) -> NewTopic:
-    return NewTopic(topic.name, topic.partitions, topic.replication_factor or DEFAULT_COUNT, dict(topic.configs))
+    return NewTopic(
+        name=topic.name,
+        partitions=topic.partitions,
+        replication_factor=topic.replication_factor or DEFAULT_COUNT,
+        configs=config_rows(dict(topic.configs)),
+    )
 
 
 def _shown(names: Sequence[str]) -> str:
