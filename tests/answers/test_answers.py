@@ -10,15 +10,17 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from barnabas.protocol.kafka.apis import KAFKA_APIS
 from tests.support.answers.brokers import start_broker
-from tests.support.answers.coverage import UNRECORDED, handler_codes, handler_modules
+from tests.support.answers.coverage import SOME_VERSIONS, UNRECORDED, handler_codes, handler_modules
 from tests.support.answers.differences import accepted, describe, digest
-from tests.support.answers.play import Exchange, Play, answer_codes, parse, render
+from tests.support.answers.play import CLOSED, Exchange, Play, answer_codes, parse, render
+from tests.support.answers.requests import versions
 from tests.support.answers.scripts import SCRIPTS, play_room
 
 RECORDED = Path(__file__).parent / "recorded"
@@ -31,6 +33,7 @@ def recorded(room: str, api: str) -> list[Exchange]:
     return parse(file.read_text()) if file.exists() else []
 
 
+@cache
 def all_recorded() -> dict[str, list[Exchange]]:
     """Return the exchanges of every API."""
     found: dict[str, list[Exchange]] = {}
@@ -41,8 +44,8 @@ def all_recorded() -> dict[str, list[Exchange]]:
 
 @pytest.mark.parametrize("room", sorted(SCRIPTS))
 def test_answers_are_those_recorded(room: str, tmp_path: Path) -> None:
-    with start_broker(tmp_path, room) as (daemon, ports):
-        with Play(tmp_path, ports) as play:
+    with start_broker(tmp_path, room) as daemon:
+        with Play(daemon) as play:
             play_room(room, play)
         assert "Traceback" not in daemon.log
     reasons = accepted(ACCEPTED.read_text())
@@ -91,6 +94,21 @@ def test_every_error_code_of_a_handler_is_recorded_or_listed_with_a_reason() -> 
         for code in handler_codes(module) - set().union(*(seen.get(api, set()) for api in apis))
     }
     assert unrecorded == {(module, code) for module, listed in UNRECORDED.items() for code in listed}
+
+
+def test_every_recorded_error_code_is_recorded_in_every_version_or_listed_with_a_reason() -> None:
+    found: dict[tuple[str, str], set[int]] = {}
+    for exchanges in all_recorded().values():
+        for each in exchanges:
+            if each.version in versions(each.api):
+                for code in answer_codes(each) - {CLOSED}:
+                    found.setdefault((each.api, code), set()).add(each.version)
+    wanted = {(api, code): set(versions(api)) for api, code in found}
+    for api, codes in SOME_VERSIONS.items():
+        for code, some in codes.items():
+            wanted[api, code] = {each for each in versions(api) if some.first <= each <= some.last}
+    differing = {each: (sorted(found.get(each, ())), sorted(wanted[each])) for each in wanted}
+    assert not {each: pair for each, pair in differing.items() if pair[0] != pair[1]}
 
 
 def test_every_accepted_difference_names_a_recorded_case_and_its_bytes() -> None:

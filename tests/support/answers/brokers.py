@@ -17,15 +17,22 @@ _OPEN = (
     "super.users=User:ANONYMOUS;User:admin",
     "delegation.token.secret.key=token-secret",
 )
-_CONFIGS = {"bare": ()}
+_CONFIGS = {
+    "bare": ("group.coordinator.rebalance.protocols=classic", "initial.features=transaction.version=2"),
+    "small": (
+        *_OPEN,
+        *(f"group.{kind}max.size=1" for kind in ("", "consumer.", "share.", "streams.")),
+        "group.share.max.share.sessions=1",
+    ),
+}
 
 
 @contextmanager
-def start_broker(directory: Path, room: str) -> Iterator[tuple[Daemon, dict[str, int]]]:
-    """Start a broker with a plain and a SASL listener; yield it and its ports by the listeners' names.
+def start_broker(directory: Path, room: str) -> Iterator[Daemon]:
+    """Start a broker with a plain and a SASL listener.
 
     Clients of the plain listener may do everything; `nobody` of the SASL listener nothing. The room `bare` has neither
-    an authorizer nor delegation tokens.
+    an authorizer nor delegation tokens, and only classic groups; in `small` a group has one member at most.
     """
     with start_daemon(
         directory,
@@ -43,5 +50,10 @@ def start_broker(directory: Path, room: str) -> Iterator[tuple[Daemon, dict[str,
         *_CONFIGS.get(room, _OPEN),
         environ=with_fault(directory, _FIX),
     ) as daemon:
-        found = re.findall(r"listener=(\w+)://127\.0\.0\.1:0 port=(\d+)", daemon.log)
-        yield daemon, {name: int(port) for name, port in found}
+        yield daemon
+
+
+def ports_of(daemon: Daemon) -> dict[str, int]:
+    """Return the ports of the latest start by the listeners' names."""
+    found = re.findall(r"listener=(\w+)://127\.0\.0\.1:0 port=(\d+)", daemon.log)
+    return {name: int(port) for name, port in found}

@@ -1,62 +1,41 @@
-"""The error codes that handlers name, and those without a recorded answer, with the reason."""
+"""The error codes without a recorded answer, of all that handlers name, and of all that another version answers."""
 
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Final, NamedTuple
 
 from barnabas.broker.handlers.api_table import _ROWS
 from tests.support.daemon import REPOSITORY
 
 _NATIVE: Final = "an API of the native protocol only"
-_UNREAD: Final = "recorded, but kio does not read a time of -1, so the code is not seen"
-_RIGHTS: Final = "takes rights to a part of the request; tests/broker/authorization compares such answers with Kafka's"
 _DISK: Final = "takes a failing disk; tests/broker/partitions/test_offline_directory.py"
 _STATE: Final = "a state of a coordinator or log that one healthy broker passes too quickly for a client to see"
-_LATER: Final = "not recorded yet"
 
 UNRECORDED: Final[dict[str, dict[str, str]]] = {
     "cluster.mirrors": {"INVALID_REQUEST": _NATIVE},
     "cluster.standby": {"INVALID_REQUEST": _NATIVE, "KAFKA_STORAGE_ERROR": _NATIVE, "POLICY_VIOLATION": _NATIVE},
     "groups.explain_group": {"GROUP_ID_NOT_FOUND": _NATIVE},
     "topics.explain_topic": {"INVALID_CONFIG": _NATIVE, "UNKNOWN_TOPIC_OR_PARTITION": _NATIVE},
-    "data.fetch": {
-        "FENCED_LEADER_EPOCH": "takes a partition whose leader epoch has grown, by a restart or a promotion",
-        "INCONSISTENT_TOPIC_ID": "takes a session whose topic was deleted and created anew: " + _LATER,
-    },
     "data.produce": {
         "KAFKA_STORAGE_ERROR": _DISK,
         "NOT_ENOUGH_REPLICAS": "takes a standby with min.insync.replicas; tests/broker/standby/test_min_acks.py",
         "RECORD_LIST_TOO_LARGE": "takes a batch above the smallest segment.bytes, 1 MiB, which is too much to record",
         "UNKNOWN_SERVER_ERROR": "answers a bug",
     },
-    "groups.consumer_group_describe": {"TOPIC_AUTHORIZATION_FAILED": _RIGHTS},
-    "groups.share_group_describe": {"TOPIC_AUTHORIZATION_FAILED": _RIGHTS},
-    "groups.streams_group_describe": {"TOPIC_AUTHORIZATION_FAILED": _RIGHTS},
-    "groups.groups": {"TOPIC_AUTHORIZATION_FAILED": _RIGHTS},
-    "groups.offset_fetch": {"TOPIC_AUTHORIZATION_FAILED": _RIGHTS},
-    "groups.consumer_group_heartbeat": {"UNSUPPORTED_VERSION": "takes a broker without that protocol: " + _LATER},
     "groups.streams_group_heartbeat": {
         "TOPIC_ALREADY_EXISTS": "a race of two clients that create an internal topic",
-        "UNSUPPORTED_VERSION": "takes a broker without streams groups: " + _LATER,
-    },
-    "security.delegation_tokens": {
-        "DELEGATION_TOKEN_AUTHORIZATION_FAILED": _UNREAD,
-        "DELEGATION_TOKEN_AUTH_DISABLED": _UNREAD,
-        "INVALID_PRINCIPAL_TYPE": _UNREAD,
     },
     "share.share_fetch": {
-        "SHARE_SESSION_LIMIT_REACHED": "takes as many sessions as the broker keeps, 2000",
         "UNKNOWN_SERVER_ERROR": "answers a bug",
     },
     "topics.elect_leaders": {"ELIGIBLE_LEADERS_NOT_AVAILABLE": _DISK, "PREFERRED_LEADER_NOT_AVAILABLE": _DISK},
-    "topics.log_dirs": {"INVALID_TOPIC_EXCEPTION": _LATER, "KAFKA_STORAGE_ERROR": _DISK},
-    "topics.metadata": {"THROTTLING_QUOTA_EXCEEDED": "takes a controller_mutation_rate quota: " + _LATER},
+    "topics.log_dirs": {"KAFKA_STORAGE_ERROR": _DISK},
+    "topics.metadata": {"THROTTLING_QUOTA_EXCEEDED": "a topic above the quota is answered as one that does not exist"},
     "transactions.add_partitions_to_txn": {
         "POLICY_VIOLATION": "takes a topic that a mirror keeps; tests/broker/mirrors/test_read_only_topics.py",
-        "TOPIC_AUTHORIZATION_FAILED": _RIGHTS,
     },
-    "transactions.txn_offset_commit": {"PRODUCER_FENCED": _LATER},
+    "transactions.txn_offset_commit": {"PRODUCER_FENCED": "answered as INVALID_PRODUCER_EPOCH, as by Kafka's groups"},
     "transactions.write_txn_markers": dict.fromkeys(
         (
             "COORDINATOR_LOAD_IN_PROGRESS",
@@ -68,6 +47,123 @@ UNRECORDED: Final[dict[str, dict[str, str]]] = {
         _STATE,
     ),
 }
+
+
+class Versions(NamedTuple):
+    """The versions that answer a code, and why the others do not."""
+
+    first: int
+    last: int
+    reason: str
+
+
+_NAMES: Final = "requests have names of topics before, no ids"
+_EPOCHS: Final = "requests have no leader epoch before"
+_SESSIONS: Final = "there are no fetch sessions before"
+_INSTANCES: Final = "members have no instance ids before"
+_MEMBERS: Final = "requests have no member before"
+_FENCED: Final = "a producer with an old epoch is told PRODUCER_FENCED later"
+_NOT_FENCED: Final = "a producer with an old epoch is told INVALID_PRODUCER_EPOCH before"
+_BROKERS: Final = "clients send it until 3, brokers from 4 on"
+_NEWEST: Final = 99
+
+SOME_VERSIONS: Final[dict[str, dict[str, Versions]]] = {
+    "produce": {
+        "INVALID_TXN_STATE": Versions(3, 10, "told as TRANSACTION_ABORTABLE later"),
+        "TRANSACTION_ABORTABLE": Versions(11, 11, "INVALID_TXN_STATE before; later the broker adds the partition"),
+        "UNKNOWN_TOPIC_ID": Versions(13, _NEWEST, _NAMES),
+        "UNSUPPORTED_COMPRESSION_TYPE": Versions(3, 6, "zstd is allowed later"),
+    },
+    "fetch": {
+        "FENCED_LEADER_EPOCH": Versions(9, _NEWEST, _EPOCHS),
+        "FETCH_SESSION_ID_NOT_FOUND": Versions(7, _NEWEST, _SESSIONS),
+        "INCONSISTENT_TOPIC_ID": Versions(13, _NEWEST, _NAMES),
+        "INVALID_FETCH_SESSION_EPOCH": Versions(7, _NEWEST, _SESSIONS),
+        "UNKNOWN_LEADER_EPOCH": Versions(9, _NEWEST, _EPOCHS),
+        "UNKNOWN_TOPIC_ID": Versions(13, _NEWEST, _NAMES),
+    },
+    "list_offsets": {
+        "FENCED_LEADER_EPOCH": Versions(4, _NEWEST, _EPOCHS),
+        "UNKNOWN_LEADER_EPOCH": Versions(4, _NEWEST, _EPOCHS),
+        "UNKNOWN_SERVER_ERROR": Versions(2, _NEWEST, "requests have no isolation level before"),
+    },
+    "metadata": {
+        "INVALID_REQUEST": Versions(10, 11, "refuses an id, which requests lack before, and may have later"),
+        "UNKNOWN_TOPIC_ID": Versions(12, _NEWEST, "an id is refused before"),
+        "UNKNOWN_TOPIC_OR_PARTITION": Versions(4, _NEWEST, "a request creates the topic before"),
+    },
+    "offset_commit": {
+        "STALE_MEMBER_EPOCH": Versions(9, _NEWEST, "members of the consumer protocol are refused before"),
+        "UNKNOWN_TOPIC_ID": Versions(10, _NEWEST, _NAMES),
+        "UNSUPPORTED_VERSION": Versions(2, 8, "refuses members of the consumer protocol, which may commit later"),
+    },
+    "offset_fetch": {
+        "STALE_MEMBER_EPOCH": Versions(9, _NEWEST, _MEMBERS),
+        "UNKNOWN_MEMBER_ID": Versions(9, _NEWEST, _MEMBERS),
+        "UNKNOWN_TOPIC_ID": Versions(10, _NEWEST, _NAMES),
+        "UNSTABLE_OFFSET_COMMIT": Versions(7, _NEWEST, "requests have no require_stable before"),
+    },
+    "find_coordinator": dict.fromkeys(
+        ("INVALID_REQUEST", "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"),
+        Versions(1, _NEWEST, "requests have no type of a key before"),
+    ),
+    "join_group": {
+        "FENCED_INSTANCE_ID": Versions(5, _NEWEST, _INSTANCES),
+        "MEMBER_ID_REQUIRED": Versions(4, _NEWEST, "a member joins with its first request before"),
+    },
+    "heartbeat": {"FENCED_INSTANCE_ID": Versions(3, _NEWEST, _INSTANCES)},
+    "leave_group": {"FENCED_INSTANCE_ID": Versions(3, _NEWEST, _INSTANCES)},
+    "sync_group": {
+        "FENCED_INSTANCE_ID": Versions(3, _NEWEST, _INSTANCES),
+        "INCONSISTENT_GROUP_PROTOCOL": Versions(5, _NEWEST, "requests do not name the protocol before"),
+    },
+    "describe_groups": {"GROUP_ID_NOT_FOUND": Versions(6, _NEWEST, "an unknown group is Dead before")},
+    "api_versions": {"INVALID_REQUEST": Versions(3, _NEWEST, "requests do not name the client's software before")},
+    "delete_topics": {"UNKNOWN_TOPIC_ID": Versions(6, _NEWEST, _NAMES)},
+    "init_producer_id": {
+        "INVALID_PRODUCER_EPOCH": Versions(3, 3, "requests have no epoch before; PRODUCER_FENCED later"),
+        "PRODUCER_FENCED": Versions(4, _NEWEST, _NOT_FENCED),
+    },
+    "add_partitions_to_txn": {
+        "CLUSTER_AUTHORIZATION_FAILED": Versions(4, _NEWEST, _BROKERS),
+        "INVALID_PRODUCER_EPOCH": Versions(0, 1, _FENCED),
+        "PRODUCER_FENCED": Versions(2, _NEWEST, _NOT_FENCED),
+        "TOPIC_AUTHORIZATION_FAILED": Versions(0, 3, _BROKERS),
+        "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": Versions(0, 3, _BROKERS),
+        "TRANSACTION_ABORTABLE": Versions(4, _NEWEST, "requests do not verify before"),
+    },
+    "add_offsets_to_txn": {
+        "INVALID_PRODUCER_EPOCH": Versions(0, 1, _FENCED),
+        "PRODUCER_FENCED": Versions(2, _NEWEST, _NOT_FENCED),
+    },
+    "end_txn": {
+        "INVALID_PRODUCER_EPOCH": Versions(0, 1, _FENCED),
+        "PRODUCER_FENCED": Versions(2, _NEWEST, _NOT_FENCED),
+    },
+    "txn_offset_commit": {
+        "ILLEGAL_GENERATION": Versions(3, _NEWEST, _MEMBERS),
+        "INVALID_TXN_STATE": Versions(0, 3, "told as TRANSACTION_ABORTABLE later"),
+        "TRANSACTION_ABORTABLE": Versions(4, 4, "INVALID_TXN_STATE before; later the broker adds the group"),
+        "UNKNOWN_MEMBER_ID": Versions(3, _NEWEST, _MEMBERS),
+    },
+    "describe_log_dirs": {
+        "CLUSTER_AUTHORIZATION_FAILED": Versions(3, _NEWEST, "the answer has no code before, and is empty"),
+    },
+    "create_delegation_token": {
+        "DELEGATION_TOKEN_AUTHORIZATION_FAILED": Versions(3, _NEWEST, "requests have no owner before"),
+    },
+    "elect_leaders": {"INVALID_REQUEST": Versions(1, _NEWEST, "requests have no type of an election before")},
+    "describe_cluster": dict.fromkeys(
+        ("MISMATCHED_ENDPOINT_TYPE", "UNSUPPORTED_ENDPOINT_TYPE"),
+        Versions(1, _NEWEST, "requests have no type of an endpoint before"),
+    ),
+    "list_transactions": {"INVALID_REGULAR_EXPRESSION": Versions(2, _NEWEST, "requests have no pattern before")},
+    "consumer_group_heartbeat": {
+        "INVALID_REGULAR_EXPRESSION": Versions(1, _NEWEST, "requests have no regular expression before"),
+    },
+    "list_config_resources": {"UNSUPPORTED_VERSION": Versions(1, _NEWEST, "requests have no types before")},
+}
+"""The codes that not every version of an API answers."""
 
 
 def handler_modules() -> dict[str, list[str]]:

@@ -10,17 +10,23 @@ and without the size field:
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
+from functools import cache
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 
+from barnabas.protocol.errors import ErrorCode
+from tests.support.answers.brokers import ports_of
 from tests.support.answers.fixed import SEED
-from tests.support.answers.requests import answered, build, codes, versions
+from tests.support.answers.requests import APIS, answered, build, codes, versions
+from tests.support.daemon import Daemon
 from tests.support.kafka.kafka_wire import KafkaWire, framed, request_frame
 
 CORRELATION_ID: Final = 7
 CLOSED: Final = "closed"
+_TOKENS: Final = frozenset({f"{verb}_delegation_token" for verb in ("create", "expire", "renew")})
+"""APIs whose refusals have a time of -1, which kio does not read; the code is the first field."""
 _ARROW: Final = " -> "
 Values = Mapping[str, Any]
 
@@ -48,11 +54,16 @@ def render(exchanges: Iterable[Exchange]) -> str:
     )
 
 
+@cache
 def answer_codes(exchange: Exchange) -> set[str]:
     """Return the names of the error codes in an answer: `?` where kio does not read it, CLOSED for none."""
     if exchange.answer == CLOSED:
         return {CLOSED}
-    answer = answered(exchange.api, exchange.version, bytes.fromhex(exchange.answer))
+    frame = bytes.fromhex(exchange.answer)
+    answer = answered(exchange.api, exchange.version, frame)
+    if answer is None and exchange.api in _TOKENS:
+        (code,) = struct.unpack_from(">h", frame, 5 if exchange.version >= APIS[exchange.api].flexible_from else 4)
+        return {ErrorCode(code).name}
     return {"?"} if answer is None else codes(answer) or {"NONE"}
 
 
@@ -69,11 +80,10 @@ def parse(text: str) -> list[Exchange]:
 class Play:
     """Connections to one broker, and what was said on them."""
 
-    def __init__(self, directory: Path, ports: Mapping[str, int]) -> None:
-        """`ports`: by the names of listeners."""
+    def __init__(self, daemon: Daemon) -> None:
         self.exchanges: list[Exchange] = []
-        self.ports = ports
-        self._directory = directory
+        self._daemon = daemon
+        self._ports = ports_of(daemon)
         self._connections: list[KafkaWire] = []
         self._names: set[tuple[str, int, str]] = set()
         self.main = self.connect()
@@ -89,7 +99,7 @@ class Play:
 
     def connect(self, listener: str = "PLAINTEXT") -> KafkaWire:
         """Return a new connection."""
-        connection = KafkaWire("127.0.0.1", self.ports[listener])
+        connection = KafkaWire("127.0.0.1", self._ports[listener])
         self._connections.append(connection)
         return connection
 
@@ -100,9 +110,15 @@ class Play:
         self.quiet("sasl_authenticate", {"auth_bytes": f"\0{user}\0secret".encode()}, on=connection)
         return connection
 
+    def crash(self) -> None:
+        """Kill the broker and start it again, which raises leader epochs; `main` is a new connection."""
+        self._daemon.restart(clean=False)
+        self._ports = ports_of(self._daemon)
+        self.main = self.connect()
+
     def begin(self, api: str) -> None:
         """Begin the script of an API, with random bytes of its own."""
-        (self._directory / SEED).write_text(api)
+        (self._daemon.directory / SEED).write_text(api)
 
     def ask(self, api: str, version: int, case: str, values: Values, *, on: KafkaWire | None = None) -> Any:
         """Send a request, note both directions, and return the answer; None if the broker closed the connection."""
@@ -137,11 +153,23 @@ class Play:
         return answer
 
     def each(
-        self, api: str, case: str, values: Values | Callable[[int], Values], *, on: KafkaWire | None = None
-    ) -> None:
-        """Ask once in each version of an API. `values`: the same for all, or made for a version."""
+        self,
+        api: str,
+        case: str,
+        values: Values | Callable[[int], Values],
+        *,
+        since: int = 0,
+        on: KafkaWire | None = None,
+    ) -> Any:
+        """Ask once in each version of an API from `since` on, and return the newest answer.
+
+        `values`: the same for all, or made for a version.
+        """
+        answer = None
         for version in versions(api):
-            self._ask(api, version, case, values(version) if callable(values) else values, on)
+            if version >= since:
+                answer = self.ask(api, version, case, values(version) if callable(values) else values, on=on)
+        return answer
 
     def last(self, api: str, case: str, values: Values, *, on: KafkaWire | None = None) -> Any:
         """Ask in an API's newest version."""

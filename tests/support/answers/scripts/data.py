@@ -23,6 +23,9 @@ def produce(play: Play) -> None:
     def last(case: str, name: str, topic_id: UUID, records: bytes | None, **fields: Any) -> None:
         play.last("produce", case, produced(name, topic_id, records, **fields))
 
+    def each(case: str, name: str, topic_id: UUID, records: bytes | None, **fields: Any) -> None:
+        play.each("produce", case, produced(name, topic_id, records, **fields))
+
     play.each("produce", "success", produced("produced", key, batch()))
     play.each("produce", "no such topic", produced("nowhere", NOWHERE, batch()))
     play.each(
@@ -31,32 +34,32 @@ def produce(play: Play) -> None:
     play.each("produce", "zstd", produced("produced", key, batch(codec=Codec.ZSTD)))
     last("acks=all", "produced", key, batch(), acks=-1)
     last("LogAppendTime", "produced-stamped", stamped, batch())
-    last("acks=2", "produced", key, batch(), acks=2)
-    last("no such partition", "produced", key, batch(), partition=7)
-    last("a negative partition", "produced", key, batch(), partition=-1)
-    last("no records", "produced", key, None)
-    last("empty records", "produced", key, b"")
+    each("acks=2", "produced", key, batch(), acks=2)
+    each("no such partition", "produced", key, batch(), partition=7)
+    each("a negative partition", "produced", key, batch(), partition=-1)
+    each("no records", "produced", key, None)
+    each("empty records", "produced", key, b"")
     wrong = bytearray(batch())
     wrong[-1] ^= 1
-    last("a wrong CRC", "produced", key, bytes(wrong))
-    last("a torn batch", "produced", key, batch()[:-3])
-    last("two batches", "produced", key, batch() * 2)
+    each("a wrong CRC", "produced", key, bytes(wrong))
+    each("a torn batch", "produced", key, batch()[:-3])
+    each("two batches", "produced", key, batch() * 2)
     old = bytearray(batch())
     old[16] = 1
-    last("magic 1", "produced", key, bytes(old))
-    last("a timestamp in the future", "produced-tight", tight, batch(timestamp=NOW_MS + 10_000))
-    last("no key in a compacted topic", "produced-compacted", compacted, batch(key=None))
+    each("magic 1", "produced", key, bytes(old))
+    each("a timestamp in the future", "produced-tight", tight, batch(timestamp=NOW_MS + 10_000))
+    each("no key in a compacted topic", "produced-compacted", compacted, batch(key=None))
     producer_id, epoch = producer(play, None)
     idempotent: dict[str, Any] = {"producer_id": producer_id, "producer_epoch": epoch}
     last("idempotent", "produced", key, batch(base_sequence=0, **idempotent))
     last("idempotent, a repeated batch", "produced", key, batch(base_sequence=0, **idempotent))
-    last("a gap in the sequence", "produced", key, batch(base_sequence=5, **idempotent))
+    each("a gap in the sequence", "produced", key, batch(base_sequence=5, **idempotent))
     newer: dict[str, Any] = {"producer_id": producer_id, "producer_epoch": 3}
     last("idempotent, a new epoch", "produced", key, batch(base_sequence=0, **newer))
     play.each("produce", "an old epoch", produced("produced", key, batch(base_sequence=1, **idempotent)))
     transactional: dict[str, Any] = {**newer, "base_sequence": 1, "is_transactional": True}
-    last("transactional records without a transactional id", "produced", key, batch(**transactional))
-    last("no such transactional id", "produced", key, batch(**transactional), transactional_id="nobody")
+    each("transactional records without a transactional id", "produced", key, batch(**transactional))
+    each("no such transactional id", "produced", key, batch(**transactional), transactional_id="nobody")
     producer_id, epoch = producer(play, "produce-tx")
     own: dict[str, Any] = {
         "producer_id": producer_id,
@@ -69,10 +72,12 @@ def produce(play: Play) -> None:
         "a partition outside the transaction",
         lambda version: produced("produced", key, batch(**own), transactional_id="produce-tx"),
     )
-    last("internal topic", "__consumer_offsets", _id(play, "__consumer_offsets"), batch())
+    each("internal topic", "__consumer_offsets", _id(play, "__consumer_offsets"), batch())
     two = produced("produced", key, batch())
     two["topic_data"] += produced("produced-small", small, batch(b"v" * 200))["topic_data"]
     play.each("produce", "one of two refused", two)
+    nobody = play.log_in("nobody")
+    play.each("produce", "without rights to the topic", produced("produced", key, batch()), on=nobody)
 
 
 def _id(play: Play, name: str) -> UUID:
@@ -80,7 +85,7 @@ def _id(play: Play, name: str) -> UUID:
     return found
 
 
-def _fetched(
+def fetched(
     name: str, topic_id: UUID, offset: int = 0, *, partition: int = 0, of: dict[str, Any] | None = None, **fields: Any
 ) -> dict[str, Any]:
     entry = {"partition": partition, "fetch_offset": offset, "partition_max_bytes": 1 << 20, **(of or {})}
@@ -88,29 +93,35 @@ def _fetched(
     return {"replica_id": -1, "min_bytes": 1, "max_bytes": 1 << 20, "topics": topics, "session_epoch": -1, **fields}
 
 
+def _follower(version: int) -> dict[str, Any]:
+    return {"replica_id": 5} if version < 15 else {"replica_state": {"replica_id": 5}}
+
+
 def fetch(play: Play) -> None:
     key = filled(play, "fetched", 3)
-    play.each("fetch", "success", _fetched("fetched", key))
-    play.each("fetch", "success, read committed", _fetched("fetched", key, 1, isolation_level=1))
-    play.each("fetch", "success, at the end", _fetched("fetched", key, 3))
-    play.each("fetch", "no such topic", _fetched("nowhere", NOWHERE))
-    play.each("fetch", "an offset behind the end", _fetched("fetched", key, 99))
-    play.last("fetch", "a negative offset", _fetched("fetched", key, -5))
-    play.each("fetch", "no such partition", _fetched("fetched", key, partition=7))
-    play.last("fetch", "an old leader epoch", _fetched("fetched", key, of={"current_leader_epoch": -1}))
-    play.each("fetch", "a newer leader epoch", _fetched("fetched", key, of={"current_leader_epoch": 9}))
-    play.last("fetch", "a last fetched epoch that is newer", _fetched("fetched", key, of={"last_fetched_epoch": 9}))
-    play.last("fetch", "one byte", _fetched("fetched", key, max_bytes=1, of={"partition_max_bytes": 1}))
-    play.last("fetch", "isolation level 7", _fetched("fetched", key, isolation_level=7))
-    play.last("fetch", "a follower", _fetched("fetched", key, replica_state={"replica_id": 5}))
-    play.ask("fetch", 14, "a follower", _fetched("fetched", key, replica_id=5))
+    play.each("fetch", "success", fetched("fetched", key))
+    play.each("fetch", "success, read committed", fetched("fetched", key, 1, isolation_level=1))
+    play.each("fetch", "success, at the end", fetched("fetched", key, 3))
+    play.each("fetch", "no such topic", fetched("nowhere", NOWHERE))
+    play.each("fetch", "an offset behind the end", fetched("fetched", key, 99))
+    play.each("fetch", "a negative offset", fetched("fetched", key, -5))
+    play.each("fetch", "no such partition", fetched("fetched", key, partition=7))
+    play.each("fetch", "an old leader epoch", fetched("fetched", key, of={"current_leader_epoch": -1}))
+    play.each("fetch", "a newer leader epoch", fetched("fetched", key, of={"current_leader_epoch": 9}))
+    play.each("fetch", "a last fetched epoch that is newer", fetched("fetched", key, of={"last_fetched_epoch": 9}))
+    play.each("fetch", "one byte", fetched("fetched", key, max_bytes=1, of={"partition_max_bytes": 1}))
+    play.each("fetch", "isolation level 7", fetched("fetched", key, isolation_level=7))
+    play.each("fetch", "a follower", lambda version: fetched("fetched", key, **_follower(version)))
 
-    for version in (7, 12, 13, 18):
+    play.each("fetch", "without rights to the topic", fetched("fetched", key), on=play.log_in("nobody"))
+    for version in (7, 12, 13, 18, 8, 9, 10, 11, 14, 15, 16, 17):  # ids of sessions are drawn in this order
         _sessions(play, version, f"fetched-{version}", filled(play, f"fetched-{version}", 3))
+    for version in range(7, 19):
+        _renewed(play, version, f"fetched-anew-{version}")
 
 
 def _sessions(play: Play, version: int, name: str, key: UUID) -> None:
-    whole = _fetched(name, key, 3, session_epoch=0)
+    whole = fetched(name, key, 3, session_epoch=0)
     opened = play.ask("fetch", version, "session: opened", whole)
     own: dict[str, Any] = {**whole, "session_id": opened.session_id, "topics": []}
     play.ask("fetch", version, "session: nothing new", {**own, "session_epoch": 1})
@@ -121,7 +132,18 @@ def _sessions(play: Play, version: int, name: str, key: UUID) -> None:
     play.ask("fetch", version, "session: closed", {**own, "session_epoch": -1})
 
 
-def _listed(name: str, timestamp: int, partition: int = 0, **fields: Any) -> dict[str, Any]:
+def _renewed(play: Play, version: int, name: str) -> None:
+    """Fetch in a session whose topic is deleted and created anew."""
+    whole = fetched(name, filled(play, name), 1, session_epoch=0)
+    opened = play.quiet("fetch", whole, version)
+    own = {**whole, "session_id": opened.session_id, "topics": []}
+    play.quiet("delete_topics", {"topics": [{"name": name, "topic_id": None}], "timeout": 1000})
+    play.ask("fetch", version, "session: a topic that was deleted", {**own, "session_epoch": 1})
+    filled(play, name)
+    play.ask("fetch", version, "session: a topic that was created anew", {**own, "session_epoch": 2})
+
+
+def listed(name: str, timestamp: int, partition: int = 0, **fields: Any) -> dict[str, Any]:
     entry = {"partition_index": partition, "timestamp": timestamp, **fields}
     return {"replica_id": -1, "topics": [{"name": name, "partitions": [entry]}], "timeout": 1000}
 
@@ -129,17 +151,17 @@ def _listed(name: str, timestamp: int, partition: int = 0, **fields: Any) -> dic
 def list_offsets(play: Play) -> None:
     filled(play, "listed", 2)
     for case, timestamp in (("latest", -1), ("earliest", -2), ("by timestamp", NOW_MS), ("after all", NOW_MS + 1)):
-        play.each("list_offsets", f"success, {case}", _listed("listed", timestamp))
+        play.each("list_offsets", f"success, {case}", listed("listed", timestamp))
     for case, timestamp in (("max timestamp", -3), ("local", -4), ("tiered", -5), ("pending upload", -6), ("-7", -7)):
-        play.each("list_offsets", case, _listed("listed", timestamp))
-    play.last("list_offsets", "no meaning, -9", _listed("listed", -9))
-    play.each("list_offsets", "no such topic", _listed("nowhere", -1))
-    play.last("list_offsets", "no such partition", _listed("listed", -1, 7))
-    play.last("list_offsets", "a newer leader epoch", _listed("listed", -1, current_leader_epoch=9))
-    play.last("list_offsets", "isolation level 7", {**_listed("listed", -1), "isolation_level": 7})
-    twice = _listed("listed", -1)
+        play.each("list_offsets", case, listed("listed", timestamp))
+    play.each("list_offsets", "no meaning, -9", listed("listed", -9))
+    play.each("list_offsets", "no such topic", listed("nowhere", -1))
+    play.each("list_offsets", "no such partition", listed("listed", -1, 7))
+    play.each("list_offsets", "a newer leader epoch", listed("listed", -1, current_leader_epoch=9))
+    play.each("list_offsets", "isolation level 7", {**listed("listed", -1), "isolation_level": 7})
+    twice = listed("listed", -1)
     twice["topics"] = twice["topics"] * 2
-    play.last("list_offsets", "a partition twice", twice)
+    play.each("list_offsets", "a partition twice", twice)
 
 
 def delete_records(play: Play) -> None:
@@ -151,31 +173,31 @@ def delete_records(play: Play) -> None:
 
     play.each("delete_records", "success", lambda version: asked("shortened", version + 1))
     play.each("delete_records", "no such topic", asked("nowhere", 1))
-    play.last("delete_records", "no such partition", asked("shortened", 1, 7))
-    play.last("delete_records", "behind the end", asked("shortened", 99))
-    play.last("delete_records", "a negative offset", asked("shortened", -2))
-    play.last("delete_records", "up to the high watermark", asked("shortened", -1))
-    play.last("delete_records", "a compacted topic", asked("shortened-compacted", 1))
+    play.each("delete_records", "no such partition", asked("shortened", 1, 7))
+    play.each("delete_records", "behind the end", asked("shortened", 99))
+    play.each("delete_records", "a negative offset", asked("shortened", -2))
+    play.each("delete_records", "up to the high watermark", asked("shortened", -1))
+    play.each("delete_records", "a compacted topic", asked("shortened-compacted", 1))
     play.quiet("find_coordinator", {"key_type": 0, "coordinator_keys": ["x"]})
-    play.last("delete_records", "an internal topic", asked("__consumer_offsets", 0))
+    play.each("delete_records", "an internal topic", asked("__consumer_offsets", 0))
 
 
 def init_producer_id(play: Play) -> None:
     play.each("init_producer_id", "success", {"transaction_timeout": 1000})
     values = {"transactional_id": "init-tx", "transaction_timeout": 60_000}
     play.each("init_producer_id", "success, transactional", values)
-    for version in (3, 5):
+    for version in (3, 5, 4):
         last = play.ask("init_producer_id", version, "success, again", values)
         known = {"producer_id": last.producer_id, "producer_epoch": last.producer_epoch}
         play.ask("init_producer_id", version, "success, a known epoch", {**values, **known})
         play.quiet("init_producer_id", values)
         play.quiet("init_producer_id", values)
         play.ask("init_producer_id", version, "an old epoch", {**values, **known})
-    play.last("init_producer_id", "an empty transactional id", {**values, "transactional_id": ""})
+    play.each("init_producer_id", "an empty transactional id", {**values, "transactional_id": ""})
     play.each("init_producer_id", "the timeout is too long", {**values, "transaction_timeout": 1 << 30})
-    play.last("init_producer_id", "no timeout", {**values, "transaction_timeout": 0})
-    play.last("init_producer_id", "another id", {**values, "producer_id": 999_999, "producer_epoch": 0})
-    play.last("init_producer_id", "an id without an epoch", {**values, "producer_id": 1})
+    play.each("init_producer_id", "no timeout", {**values, "transaction_timeout": 0})
+    play.each("init_producer_id", "another id", {**values, "producer_id": 999_999, "producer_epoch": 0})
+    play.each("init_producer_id", "an id without an epoch", {**values, "producer_id": 1})
     play.last("init_producer_id", "an id without a transactional id", {"producer_id": 1, "producer_epoch": 0})
 
 
@@ -187,10 +209,10 @@ def offset_for_leader_epoch(play: Play) -> None:
         return {"topics": [{"topic": name, "partitions": [entry]}]}
 
     play.each("offset_for_leader_epoch", "success", asked("epochs", 0))
-    play.last("offset_for_leader_epoch", "an epoch to come", asked("epochs", 9))
-    play.last("offset_for_leader_epoch", "no such topic", asked("nowhere", 0))
-    play.last("offset_for_leader_epoch", "no such partition", asked("epochs", 0, 7))
-    play.last("offset_for_leader_epoch", "a newer leader epoch", asked("epochs", 0, current=9))
+    play.each("offset_for_leader_epoch", "an epoch to come", asked("epochs", 9))
+    play.each("offset_for_leader_epoch", "no such topic", asked("nowhere", 0))
+    play.each("offset_for_leader_epoch", "no such partition", asked("epochs", 0, 7))
+    play.each("offset_for_leader_epoch", "a newer leader epoch", asked("epochs", 0, current=9))
 
 
 def describe_producers(play: Play) -> None:

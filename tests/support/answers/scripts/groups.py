@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from barnabas.protocol.messages.security.resources import Operation, ResourceType
 from tests.support.answers.play import Play
-from tests.support.answers.scripts.made import NOWHERE, SUBSCRIPTION, commit, filled, joined, producer, topic
+from tests.support.answers.scripts.made import NOWHERE, SUBSCRIPTION, commit, filled, joined, producer, rights, topic
 from tests.support.eventually import eventually
 
 _TOO_LONG = "m" * 4097
+_ANY_GROUP = (ResourceType.GROUP, "*", Operation.ALL)
 
 
 def find_coordinator(play: Play) -> None:
@@ -18,9 +20,9 @@ def find_coordinator(play: Play) -> None:
     play.each("find_coordinator", "success, of a group", asked("found"))
     play.each("find_coordinator", "success, of a transactional id", asked("found-tx", 1))
     play.each("find_coordinator", "of a share partition", asked(f"g:{'A' * 21}Q:0", 2))
-    play.last("find_coordinator", "not a share partition", asked("g", 2))
+    play.each("find_coordinator", "not a share partition", asked("g", 2))
     play.each("find_coordinator", "no such type", asked("x", 9))
-    play.last("find_coordinator", "an empty group", asked(""))
+    play.each("find_coordinator", "an empty group", asked(""))
 
 
 def offset_commit(play: Play) -> None:
@@ -35,9 +37,9 @@ def offset_commit(play: Play) -> None:
 
     play.each("offset_commit", "success", asked("committing"))
     play.each("offset_commit", "no such topic", asked("committing", "nowhere", NOWHERE))
-    play.last("offset_commit", "no such partition", asked("committing", partition=7))
-    play.last("offset_commit", "metadata too long", asked("committing", metadata=_TOO_LONG))
-    play.last("offset_commit", "an empty group", asked(""))
+    play.each("offset_commit", "no such partition", asked("committing", partition=7))
+    play.each("offset_commit", "metadata too long", asked("committing", metadata=_TOO_LONG))
+    play.each("offset_commit", "an empty group", asked(""))
     play.each(
         "offset_commit",
         "no such member",
@@ -49,15 +51,17 @@ def offset_commit(play: Play) -> None:
     old = {**own, "generation_id_or_member_epoch": 99}
     play.each("offset_commit", "another generation", asked("commit-joined", **old))
     play.each("offset_commit", "another member", asked("commit-joined", **{**own, "member_id": "nobody"}))
-    play.last("offset_commit", "not of a member", asked("commit-joined"))
+    play.each("offset_commit", "not of a member", asked("commit-joined"))
     own = {"member_id": "nobody", "group_instance_id": "i", "generation_id_or_member_epoch": 1}
-    play.last("offset_commit", "no such instance", asked("commit-joined", **own))
-    beat = _consumer("commit-consumer")
+    play.each("offset_commit", "no such instance", asked("commit-joined", **own))
+    beat = consumer_beat("commit-consumer")
     joined_member = play.quiet("consumer_group_heartbeat", beat)
     own = {"member_id": beat["member_id"], "generation_id_or_member_epoch": joined_member.member_epoch}
     play.each("offset_commit", "of a consumer group's member", asked("commit-consumer", **own))
     own["generation_id_or_member_epoch"] = 0
     play.each("offset_commit", "an old member epoch", asked("commit-consumer", **own))
+    with rights(play, _ANY_GROUP):
+        play.each("offset_commit", "without rights to the topic", asked("committing"), on=play.log_in("nobody"))
 
 
 def offset_fetch(play: Play) -> None:
@@ -73,7 +77,7 @@ def offset_fetch(play: Play) -> None:
         play.ask("offset_fetch", version, "success, all topics", asked("fetching", None))
     play.each("offset_fetch", "no such group", asked("nobody"))
     play.each("offset_fetch", "no such topic", asked("fetching", "nowhere", NOWHERE))
-    play.last("offset_fetch", "require stable", {**asked("fetching"), "require_stable": True})
+    play.each("offset_fetch", "require stable", {**asked("fetching"), "require_stable": True})
     producer_id, epoch = producer(play, "fetch-pending")
     own = {"producer_id": producer_id, "producer_epoch": epoch, "group_id": "fetching"}
     own["transactional_id"] = "fetch-pending"
@@ -82,18 +86,22 @@ def offset_fetch(play: Play) -> None:
     for version in range(7, 11):
         stable = {**asked("fetching"), "require_stable": True}
         play.ask("offset_fetch", version, "require stable, with a pending transaction", stable)
-    play.last("offset_fetch", "no such member", asked("fetching", member_id="nobody", member_epoch=1))
-    beat = _consumer("fetch-consumer")
+    play.each("offset_fetch", "no such member", asked("fetching", member_id="nobody", member_epoch=1))
+    beat = consumer_beat("fetch-consumer")
     epoch = play.quiet("consumer_group_heartbeat", beat).member_epoch
     of = {"member_id": beat["member_id"], "member_epoch": epoch}
-    play.last("offset_fetch", "success, of a member", asked("fetch-consumer", **of))
-    play.last("offset_fetch", "another epoch", asked("fetch-consumer", **{**of, "member_epoch": 9}))
-    play.last("offset_fetch", "another member", asked("fetch-consumer", **{**of, "member_id": "nobody"}))
+    play.each("offset_fetch", "success, of a member", asked("fetch-consumer", **of))
+    play.each("offset_fetch", "another epoch", asked("fetch-consumer", **{**of, "member_epoch": 9}))
+    play.each("offset_fetch", "another member", asked("fetch-consumer", **{**of, "member_id": "nobody"}))
     two = {"groups": [*asked("fetching")["groups"], *asked("nobody")["groups"]]}
-    play.last("offset_fetch", "success, two groups", two)
+    play.each("offset_fetch", "success, two groups", two)
+    nobody = play.log_in("nobody")
+    play.each("offset_fetch", "without rights to the group", asked("fetching"), on=nobody)
+    with rights(play, _ANY_GROUP):
+        play.each("offset_fetch", "without rights to the topic", asked("fetching"), on=nobody)
 
 
-def _join(group: str, **fields: Any) -> dict[str, Any]:
+def join(group: str, **fields: Any) -> dict[str, Any]:
     return {
         "group_id": group,
         "session_timeout": 60_000,
@@ -106,25 +114,25 @@ def _join(group: str, **fields: Any) -> dict[str, Any]:
 
 def join_group(play: Play) -> None:
     for version in range(10):
-        first = play.ask("join_group", version, "first", _join(f"join-{version}"))
+        first = play.ask("join_group", version, "first", join(f"join-{version}"))
         if version >= 4:
-            again = _join(f"join-{version}", member_id=first.member_id)
+            again = join(f"join-{version}", member_id=first.member_id)
             play.ask("join_group", version, "success, with the member id", again)
         if version >= 5:
-            static = _join(f"join-static-{version}", group_instance_id="instance")
+            static = join(f"join-static-{version}", group_instance_id="instance")
             play.ask("join_group", version, "success, static", static)
             play.ask("join_group", version, "success, static again", static)
             fenced = {**static, "member_id": "another"}
             play.ask("join_group", version, "the instance has another member", fenced)
-    play.each("join_group", "no such member", lambda version: _join(f"join-{version}", member_id="nobody"))
-    play.each("join_group", "the session timeout is too short", _join("join-short", session_timeout=1))
-    play.last("join_group", "the session timeout is too long", _join("join-long", session_timeout=1 << 30))
-    play.last("join_group", "an empty group", _join(""))
-    play.last("join_group", "no protocols", _join("join-none", protocols=[]))
-    play.last("join_group", "an empty protocol type", _join("join-none", protocol_type=""))
-    play.last("join_group", "another protocol type", _join("join-1", protocol_type="connect"))
+    play.each("join_group", "no such member", lambda version: join(f"join-{version}", member_id="nobody"))
+    play.each("join_group", "the session timeout is too short", join("join-short", session_timeout=1))
+    play.each("join_group", "the session timeout is too long", join("join-long", session_timeout=1 << 30))
+    play.each("join_group", "an empty group", join(""))
+    play.each("join_group", "no protocols", join("join-none", protocols=[]))
+    play.each("join_group", "an empty protocol type", join("join-none", protocol_type=""))
+    play.each("join_group", "another protocol type", join("join-1", protocol_type="connect"))
     other = [{"name": "sticky", "metadata": b""}]
-    play.last("join_group", "no common protocol", _join("join-1", protocols=other))
+    play.each("join_group", "no common protocol", join("join-1", protocols=other))
 
 
 def _member(member: str, generation: int, group: str, **fields: Any) -> dict[str, Any]:
@@ -134,7 +142,7 @@ def _member(member: str, generation: int, group: str, **fields: Any) -> dict[str
 def sync_group(play: Play) -> None:
     consumer: dict[str, Any] = {"protocol_type": "consumer", "protocol_name": "range"}
     for version in range(6):
-        first = play.quiet("join_group", _join(f"sync-{version}"), 0)
+        first = play.quiet("join_group", join(f"sync-{version}"), 0)
         own = _member(first.member_id, first.generation_id, f"sync-{version}", **consumer)
         own["assignments"] = [{"member_id": first.member_id, "assignment": b"mine"}]
         play.ask("sync_group", version, "success", own)
@@ -142,13 +150,13 @@ def sync_group(play: Play) -> None:
         play.ask("sync_group", version, "another generation", {**own, "generation_id": 99})
         play.ask("sync_group", version, "no such member", {**own, "member_id": "nobody"})
     play.each("sync_group", "no such group", _member("nobody", 1, "sync-nobody", **consumer))
-    play.last("sync_group", "another protocol", {**own, "protocol_name": "sticky"})
-    play.last("sync_group", "no protocol", {**own, "protocol_name": None})
-    play.last("sync_group", "an empty group", {**own, "group_id": ""})
+    play.each("sync_group", "another protocol", {**own, "protocol_name": "sticky"})
+    play.each("sync_group", "no protocol", {**own, "protocol_name": None})
+    play.each("sync_group", "an empty group", {**own, "group_id": ""})
     static: dict[str, Any] = {"group_instance_id": "instance"}
     joined(play, "sync-static", **static)
-    play.last("sync_group", "a fenced instance", _member("other", 1, "sync-static", **consumer, **static))
-    play.last("sync_group", "no such instance", {**own, "group_instance_id": "nobody"})
+    play.each("sync_group", "a fenced instance", _member("other", 1, "sync-static", **consumer, **static))
+    play.each("sync_group", "no such instance", {**own, "group_instance_id": "nobody"})
 
 
 def heartbeat(play: Play) -> None:
@@ -157,13 +165,13 @@ def heartbeat(play: Play) -> None:
     play.each("heartbeat", "another generation", _member(member, 99, "beating"))
     play.each("heartbeat", "no such member", _member("nobody", generation, "beating"))
     play.each("heartbeat", "no such group", _member(member, generation, "beating-nobody"))
-    play.last("heartbeat", "an empty group", _member(member, generation, ""))
+    play.each("heartbeat", "an empty group", _member(member, generation, ""))
     joined(play, "beating-static", group_instance_id="instance")
-    play.last("heartbeat", "a fenced instance", _member("x", 1, "beating-static", group_instance_id="instance"))
-    play.last("heartbeat", "no such instance", _member("x", 1, "beating-static", group_instance_id="nobody"))
-    first = play.quiet("join_group", _join("beating-late"), 0)
+    play.each("heartbeat", "a fenced instance", _member("x", 1, "beating-static", group_instance_id="instance"))
+    play.each("heartbeat", "no such instance", _member("x", 1, "beating-static", group_instance_id="nobody"))
+    first = play.quiet("join_group", join("beating-late"), 0)
     values = _member(first.member_id, first.generation_id, "beating-late")
-    play.last("heartbeat", "before the assignment", values)
+    play.each("heartbeat", "before the assignment", values)
 
 
 def leave_group(play: Play) -> None:
@@ -173,7 +181,7 @@ def leave_group(play: Play) -> None:
         play.ask("leave_group", version, "success", own)
         play.ask("leave_group", version, "no such member", own)
     play.each("leave_group", "no such group", {"group_id": "leaving-nobody", "member_id": "m"})
-    play.last("leave_group", "an empty group", {"group_id": "", "members": [{"member_id": "m"}]})
+    play.each("leave_group", "an empty group", {"group_id": "", "members": [{"member_id": "m"}]})
     joined(play, "leaving-static", group_instance_id="instance")
     fenced = [{"member_id": "x", "group_instance_id": "instance"}, {"member_id": "", "group_instance_id": "nobody"}]
     for version in (3, 4, 5):
@@ -189,15 +197,15 @@ def describe_groups(play: Play) -> None:
     values = {"groups": ["described", "described-static"], "include_authorized_operations": True}
     play.each("describe_groups", "success", values)
     play.each("describe_groups", "no such group", {"groups": ["described-nobody", ""]})
-    play.quiet("consumer_group_heartbeat", _consumer("described-consumer"))
+    play.quiet("consumer_group_heartbeat", consumer_beat("described-consumer"))
     play.each("describe_groups", "a consumer group", {"groups": ["described-consumer"]})
 
 
 def list_groups(play: Play) -> None:
     play.each("list_groups", "success", {})
     play.each("list_groups", "success, stable", {"states_filter": ["Stable"]})
-    play.last("list_groups", "success, of the consumer protocol", {"types_filter": ["consumer"]})
-    play.last("list_groups", "no such state and type", {"states_filter": ["x"], "types_filter": ["y"]})
+    play.each("list_groups", "success, of the consumer protocol", {"types_filter": ["consumer"]})
+    play.each("list_groups", "no such state and type", {"states_filter": ["x"], "types_filter": ["y"]})
 
 
 def delete_groups(play: Play) -> None:
@@ -218,16 +226,18 @@ def offset_delete(play: Play) -> None:
         return {"group_id": group, "topics": [{"name": name, "partitions": [{"partition_index": partition}]}]}
 
     play.quiet("offset_commit", {"group_id": "forgetting", "topics": commit("orders", key)})
-    play.last("offset_delete", "no such topic", asked("forgetting", "nowhere"))
-    play.last("offset_delete", "no such partition", asked("forgetting", partition=7))
-    play.last("offset_delete", "success", asked("forgetting"))
-    play.last("offset_delete", "no such group", asked("forgetting-nobody"))
-    play.last("offset_delete", "an empty group", asked(""))
+    play.each("offset_delete", "no such topic", asked("forgetting", "nowhere"))
+    play.each("offset_delete", "no such partition", asked("forgetting", partition=7))
+    play.each("offset_delete", "success", asked("forgetting"))
+    play.each("offset_delete", "no such group", asked("forgetting-nobody"))
+    play.each("offset_delete", "an empty group", asked(""))
     joined(play, "forgetting-joined")
-    play.last("offset_delete", "a subscribed topic", asked("forgetting-joined"))
+    play.each("offset_delete", "a subscribed topic", asked("forgetting-joined"))
+    with rights(play, _ANY_GROUP):
+        play.each("offset_delete", "without rights to the topic", asked("forgetting-joined"), on=play.log_in("nobody"))
 
 
-def _consumer(group: str, member: str = "member", epoch: int = 0, **fields: Any) -> dict[str, Any]:
+def consumer_beat(group: str, member: str = "member", epoch: int = 0, **fields: Any) -> dict[str, Any]:
     joins = {"rebalance_timeout": 60_000, "subscribed_topic_names": ["orders"], "topic_partitions": []}
     return {"group_id": group, "member_id": member, "member_epoch": epoch, **(joins if epoch <= 0 else {}), **fields}
 
@@ -238,74 +248,81 @@ def consumer_group_heartbeat(play: Play) -> None:
     named: dict[str, Any] = {"subscribed_topic_names": ["heart"]}
     for version in (0, 1):
         group = f"heart-{version}"
-        epoch = play.ask(api, version, "success, joined", _consumer(group, **named)).member_epoch
-        play.ask(api, version, "success, a beat", _consumer(group, epoch=epoch))
-        play.ask(api, version, "another epoch", _consumer(group, epoch=9))
-        play.ask(api, version, "no such member", _consumer(group, "nobody", 1))
-        play.ask(api, version, "no such group", _consumer("heart-nobody", "nobody", 1))
-        play.ask(api, version, "success, left", _consumer(group, epoch=-1))
-    play.ask(api, 0, "success, without a member id", _consumer("heart-new", "", **named))
-    play.last(api, "no member id", _consumer("heart-new", "", **named))
-    play.last(api, "an empty group", _consumer("", **named))
-    play.last(api, "no topics", _consumer("heart-1", subscribed_topic_names=None))
-    play.last(api, "no rebalance timeout", _consumer("heart-1", **named, rebalance_timeout=-1))
-    play.last(api, "no partitions", {**_consumer("heart-1", **named), "topic_partitions": None})
-    play.last(api, "no such assignor", _consumer("heart-1", **named, server_assignor="nothing"))
+        epoch = play.ask(api, version, "success, joined", consumer_beat(group, **named)).member_epoch
+        play.ask(api, version, "success, a beat", consumer_beat(group, epoch=epoch))
+        play.ask(api, version, "another epoch", consumer_beat(group, epoch=9))
+        play.ask(api, version, "no such member", consumer_beat(group, "nobody", 1))
+        play.ask(api, version, "no such group", consumer_beat("heart-nobody", "nobody", 1))
+        play.ask(api, version, "success, left", consumer_beat(group, epoch=-1))
+    play.ask(api, 0, "success, without a member id", consumer_beat("heart-new", "", **named))
+    play.each(api, "no member id", consumer_beat("heart-new", "", **named))
+    play.each(api, "an empty group", consumer_beat("", **named))
+    play.each(api, "no topics", consumer_beat("heart-1", subscribed_topic_names=None))
+    play.each(api, "no rebalance timeout", consumer_beat("heart-1", **named, rebalance_timeout=-1))
+    play.each(api, "no partitions", {**consumer_beat("heart-1", **named), "topic_partitions": None})
+    play.each(api, "no such assignor", consumer_beat("heart-1", **named, server_assignor="nothing"))
     regex: dict[str, Any] = {"subscribed_topic_names": None, "subscribed_topic_regex": "("}
-    play.last(api, "no regular expression", _consumer("heart-1", **regex))
-    play.last(
-        api, "success, a regular expression", _consumer("heart-regex", **{**regex, "subscribed_topic_regex": "h.*"})
+    play.each(api, "no regular expression", consumer_beat("heart-1", **regex))
+    play.each(
+        api, "success, a regular expression", consumer_beat("heart-regex", **{**regex, "subscribed_topic_regex": "h.*"})
     )
-    play.last(api, "an epoch below -2", _consumer("heart-1", epoch=-5))
-    play.last(api, "success, static", _consumer("heart-static", **named, instance_id="i"))
-    play.last(api, "the instance is taken", _consumer("heart-static", "other", **named, instance_id="i"))
-    play.last(api, "success, left for a while", _consumer("heart-static", epoch=-2, instance_id="i"))
-    play.last(api, "no such instance", _consumer("heart-static", epoch=-2, instance_id="nobody"))
+    play.each(api, "an epoch below -2", consumer_beat("heart-1", epoch=-5))
+    play.last(api, "success, static", consumer_beat("heart-static", **named, instance_id="i"))
+    play.each(api, "the instance is taken", consumer_beat("heart-static", "other", **named, instance_id="i"))
+    play.each(api, "success, left for a while", consumer_beat("heart-static", epoch=-2, instance_id="i"))
+    play.each(api, "no such instance", consumer_beat("heart-static", epoch=-2, instance_id="nobody"))
     joined(play, "heart-classic")
-    play.last(api, "a classic group", _consumer("heart-classic", **named))
+    play.each(api, "a classic group", consumer_beat("heart-classic", **named))
 
 
 def consumer_group_describe(play: Play) -> None:
-    play.quiet("consumer_group_heartbeat", _consumer("shown-consumer"))
+    play.quiet("consumer_group_heartbeat", consumer_beat("shown-consumer"))
     joined(play, "shown-classic")
     values = {"group_ids": ["shown-consumer"], "include_authorized_operations": True}
     play.each("consumer_group_describe", "success", values)
     groups = {"group_ids": ["shown-classic", "shown-nobody", ""]}
     play.each("consumer_group_describe", "a classic group, none, and an empty one", groups)
+    with rights(play, _ANY_GROUP):
+        play.each("consumer_group_describe", "without rights to the topics", values, on=play.log_in("nobody"))
 
 
-def _share(group: str, member: str = "AAAAAAAAAAAAAAAAAAAAAQ", epoch: int = 0, **fields: Any) -> dict[str, Any]:
+def share_beat(group: str, member: str = "AAAAAAAAAAAAAAAAAAAAAQ", epoch: int = 0, **fields: Any) -> dict[str, Any]:
     joins = {"subscribed_topic_names": ["orders"]} if epoch == 0 else {}
     return {"group_id": group, "member_id": member, "member_epoch": epoch, **joins, **fields}
 
 
 def share_group_heartbeat(play: Play) -> None:
     api = "share_group_heartbeat"
-    epoch = play.last(api, "success, joined", _share("shares")).member_epoch
-    play.last(api, "success, a beat", _share("shares", epoch=epoch))
-    play.last(api, "another epoch", _share("shares", epoch=9))
-    play.last(api, "no such member", _share("shares", "AAAAAAAAAAAAAAAAAAAAAg", 1))
-    play.last(api, "no such group", _share("shares-nobody", epoch=1))
-    play.last(api, "an empty group", _share(""))
-    play.last(api, "no member id", _share("shares", ""))
-    play.last(api, "no topics", _share("shares", subscribed_topic_names=None))
-    play.last(api, "an epoch below -1", _share("shares", epoch=-5))
+    epoch = play.each(api, "success, joined", share_beat("shares")).member_epoch
+    play.each(api, "success, a beat", share_beat("shares", epoch=epoch))
+    play.each(api, "another epoch", share_beat("shares", epoch=9))
+    play.each(api, "no such member", share_beat("shares", "AAAAAAAAAAAAAAAAAAAAAg", 1))
+    play.each(api, "no such group", share_beat("shares-nobody", epoch=1))
+    play.each(api, "an empty group", share_beat(""))
+    play.each(api, "no member id", share_beat("shares", ""))
+    play.each(api, "no topics", share_beat("shares", subscribed_topic_names=None))
+    play.each(api, "an epoch below -1", share_beat("shares", epoch=-5))
     joined(play, "shares-classic")
-    play.last(api, "a classic group", _share("shares-classic"))
-    play.last(api, "success, left", _share("shares", epoch=-1))
+    play.each(api, "a classic group", share_beat("shares-classic"))
+    play.each(api, "success, left", share_beat("shares", epoch=-1))
 
 
 def share_group_describe(play: Play) -> None:
-    play.quiet("share_group_heartbeat", _share("shown-share"))
+    beat = share_beat("shown-share")
+    play.quiet("share_group_heartbeat", beat)
     joined(play, "shown-classic-2")
     values = {"group_ids": ["shown-share"], "include_authorized_operations": True}
     play.each("share_group_describe", "success", values)
     groups = {"group_ids": ["shown-classic-2", "shown-nobody", ""]}
     play.each("share_group_describe", "a classic group, none, and an empty one", groups)
+    # A member is assigned topics whose states are initialized.
+    eventually(lambda: play.quiet("share_group_heartbeat", beat).assignment.topic_partitions, what="the assignment")
+    with rights(play, _ANY_GROUP):
+        play.each("share_group_describe", "without rights to the topics", values, on=play.log_in("nobody"))
 
 
 def describe_share_group_offsets(play: Play) -> None:
-    play.quiet("share_group_heartbeat", _share("share-offsets"))
+    play.quiet("share_group_heartbeat", share_beat("share-offsets"))
     every = {"groups": [{"group_id": "share-offsets", "topics": None}]}
     # Without names the answer has the topics whose states are initialized, and the heartbeat does not wait for that.
     eventually(
@@ -329,27 +346,27 @@ def alter_share_group_offsets(play: Play) -> None:
         entry = {"partition_index": partition, "start_offset": offset}
         return {"group_id": group, "topics": [{"topic_name": name, "partitions": [entry]}]}
 
-    play.quiet("share_group_heartbeat", _share("share-alter", subscribed_topic_names=["share-altered"]))
-    play.last(api, "it has members", asked("share-alter"))
-    play.quiet("share_group_heartbeat", _share("share-alter", epoch=-1))
-    play.last(api, "success", asked("share-alter"))
-    play.last(api, "no such topic", asked("share-alter", "nowhere"))
-    play.last(api, "no such partition", asked("share-alter", partition=7))
-    play.last(api, "no such group", asked("share-alter-new"))
-    play.last(api, "an empty group", asked(""))
+    play.quiet("share_group_heartbeat", share_beat("share-alter", subscribed_topic_names=["share-altered"]))
+    play.each(api, "it has members", asked("share-alter"))
+    play.quiet("share_group_heartbeat", share_beat("share-alter", epoch=-1))
+    play.each(api, "success", asked("share-alter"))
+    play.each(api, "no such topic", asked("share-alter", "nowhere"))
+    play.each(api, "no such partition", asked("share-alter", partition=7))
+    play.each(api, "no such group", asked("share-alter-new"))
+    play.each(api, "an empty group", asked(""))
 
 
 def delete_share_group_offsets(play: Play) -> None:
     api = "delete_share_group_offsets"
     values = {"group_id": "share-alter", "topics": [{"topic_name": "share-altered"}, {"topic_name": "nowhere"}]}
-    play.last(api, "success, and no such topic", values)
-    play.last(api, "no such group", {**values, "group_id": "share-nobody"})
-    play.last(api, "an empty group", {**values, "group_id": ""})
-    play.quiet("share_group_heartbeat", _share("share-alter", subscribed_topic_names=["share-altered"]))
-    play.last(api, "it has members", values)
+    play.each(api, "success, and no such topic", values)
+    play.each(api, "no such group", {**values, "group_id": "share-nobody"})
+    play.each(api, "an empty group", {**values, "group_id": ""})
+    play.quiet("share_group_heartbeat", share_beat("share-alter", subscribed_topic_names=["share-altered"]))
+    play.each(api, "it has members", values)
 
 
-def _streams(group: str, member: str = "member", epoch: int = 0, **fields: Any) -> dict[str, Any]:
+def streams_beat(group: str, member: str = "member", epoch: int = 0, **fields: Any) -> dict[str, Any]:
     part = {"subtopology_id": "0", "source_topics": ["orders"]}
     joins = {
         "rebalance_timeout": 60_000,
@@ -362,29 +379,31 @@ def _streams(group: str, member: str = "member", epoch: int = 0, **fields: Any) 
 
 def streams_group_heartbeat(play: Play) -> None:
     api = "streams_group_heartbeat"
-    play.last(api, "success, joined", _streams("streams"))
-    play.last(api, "success, a beat", _streams("streams", epoch=1))
-    play.last(api, "another epoch", _streams("streams", epoch=9))
-    play.last(api, "no such member", _streams("streams", "nobody", 1))
-    play.last(api, "no such group", _streams("streams-nobody", epoch=1))
-    play.last(api, "an empty group", _streams(""))
-    play.last(api, "no member id", _streams("streams", ""))
-    play.last(api, "no topology", _streams("streams", topology=None))
-    play.last(api, "no rebalance timeout", _streams("streams", rebalance_timeout=-1))
-    play.last(api, "an epoch below -2", _streams("streams", epoch=-5))
+    play.each(api, "success, joined", streams_beat("streams"))
+    play.each(api, "success, a beat", streams_beat("streams", epoch=1))
+    play.each(api, "another epoch", streams_beat("streams", epoch=9))
+    play.each(api, "no such member", streams_beat("streams", "nobody", 1))
+    play.each(api, "no such group", streams_beat("streams-nobody", epoch=1))
+    play.each(api, "an empty group", streams_beat(""))
+    play.each(api, "no member id", streams_beat("streams", ""))
+    play.each(api, "no topology", streams_beat("streams", topology=None))
+    play.each(api, "no rebalance timeout", streams_beat("streams", rebalance_timeout=-1))
+    play.each(api, "an epoch below -2", streams_beat("streams", epoch=-5))
     bad = {"epoch": 0, "subtopologies": [{"subtopology_id": "0"}]}
-    play.last(api, "a subtopology without sources", _streams("streams-bad", topology=bad))
+    play.each(api, "a subtopology without sources", streams_beat("streams-bad", topology=bad))
     missing = {"epoch": 0, "subtopologies": [{"subtopology_id": "0", "source_topics": ["nowhere"]}]}
-    play.last(api, "a missing source topic", _streams("streams-missing", topology=missing))
+    play.each(api, "a missing source topic", streams_beat("streams-missing", topology=missing))
     joined(play, "streams-classic")
-    play.last(api, "a classic group", _streams("streams-classic"))
-    play.last(api, "success, left", _streams("streams", epoch=-1))
+    play.each(api, "a classic group", streams_beat("streams-classic"))
+    play.each(api, "success, left", streams_beat("streams", epoch=-1))
 
 
 def streams_group_describe(play: Play) -> None:
-    play.quiet("streams_group_heartbeat", _streams("shown-streams"))
+    play.quiet("streams_group_heartbeat", streams_beat("shown-streams"))
     joined(play, "shown-classic-3")
     values = {"group_ids": ["shown-streams"], "include_authorized_operations": True}
     play.each("streams_group_describe", "success", values)
     groups = {"group_ids": ["shown-classic-3", "shown-nobody", ""]}
     play.each("streams_group_describe", "a classic group, none, and an empty one", groups)
+    with rights(play, _ANY_GROUP):
+        play.each("streams_group_describe", "without rights to the topics", values, on=play.log_in("nobody"))

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 from uuid import UUID
 
+from barnabas.protocol.messages.security.resources import PatternType, Permission
 from tests.support.answers.batches import batch
 from tests.support.answers.play import Play
+from tests.support.authorization.rows import Grant
+
+ANYTHING = {"resource_type_filter": 1, "pattern_type_filter": 1, "operation": 1, "permission_type": 1}
+"""A filter of all ACLs."""
 
 NOWHERE = UUID(int=12345)
 """The id of no topic."""
@@ -77,6 +84,26 @@ def joined(play: Play, group: str, **fields: Any) -> tuple[str, int]:
         },
     )
     return answer.member_id, answer.generation_id
+
+
+@contextmanager
+def rights(play: Play, *grants: Grant) -> Iterator[None]:
+    """Let the user `nobody` do something until the block ends."""
+    acls = [
+        {
+            "resource_type": kind.value,
+            "resource_name": name,
+            "resource_pattern_type": PatternType.LITERAL.value,
+            "principal": "User:nobody",
+            "host": "*",
+            "operation": operation.value,
+            "permission_type": Permission.ALLOW.value,
+        }
+        for kind, name, operation in grants
+    ]
+    play.quiet("create_acls", {"creations": acls})
+    yield
+    play.quiet("delete_acls", {"filters": [{**ANYTHING, "principal_filter": "User:nobody"}]})
 
 
 SUBSCRIPTION = bytes.fromhex("0000 00000001 0006 6f7264657273 00000000")

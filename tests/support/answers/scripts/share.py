@@ -23,7 +23,7 @@ def _joined(play: Play, group: str, name: str) -> UUID:
     return key
 
 
-def _session(group: str, key: UUID | None, epoch: int, partition: int = 0, **fields: Any) -> dict[str, Any]:
+def share_session(group: str, key: UUID | None, epoch: int, partition: int = 0, **fields: Any) -> dict[str, Any]:
     batches = fields.pop("batches", [])
     entry = {"partition_index": partition, "acknowledgement_batches": batches}
     topics = [] if key is None else [{"topic_id": key, "partitions": [entry]}]
@@ -34,7 +34,7 @@ def _batch(first: int, last: int, kind: int) -> dict[str, Any]:
     return {"first_offset": first, "last_offset": last, "acknowledge_types": [kind]}
 
 
-_SIZES = {"min_bytes": 1, "max_bytes": 1 << 20, "max_records": 10, "batch_size": 10}
+SIZES = {"min_bytes": 1, "max_bytes": 1 << 20, "max_records": 10, "batch_size": 10}
 
 
 def share_fetch(play: Play) -> None:
@@ -43,18 +43,20 @@ def share_fetch(play: Play) -> None:
         group = f"share-fetching-{version}"
         key = _joined(play, group, group)
         on = play.connect()
-        waited = {**_SIZES, "max_wait": 500}
-        play.ask(api, version, "success, opened", _session(group, key, 0, **waited), on=on)
+        waited = {**SIZES, "max_wait": 500}
+        play.ask(api, version, "success, opened", share_session(group, key, 0, **waited), on=on)
         done = [_batch(0, 0, 1)]
-        play.ask(api, version, "success, accepted", _session(group, key, 1, **_SIZES, batches=done), on=on)
+        play.ask(api, version, "success, accepted", share_session(group, key, 1, **SIZES, batches=done), on=on)
         wrong = [_batch(50, 60, 1)]
-        play.ask(api, version, "an acknowledgement of others", _session(group, key, 2, **_SIZES, batches=wrong), on=on)
-        play.ask(api, version, "another epoch", _session(group, None, 9, **_SIZES), on=on)
-        play.ask(api, version, "no such topic", _session(group, NOWHERE, 3, **_SIZES), on=on)
-        play.ask(api, version, "success, closed", _session(group, None, -1, **_SIZES), on=on)
-    play.last(api, "no such session", _session("share-none", None, 5, **_SIZES))
-    play.last(api, "an empty group", _session("", None, 0, **_SIZES))
-    play.last(api, "no member", {**_session("share-none", None, 0, **_SIZES), "member_id": None})
+        play.ask(
+            api, version, "an acknowledgement of others", share_session(group, key, 2, **SIZES, batches=wrong), on=on
+        )
+        play.ask(api, version, "another epoch", share_session(group, None, 9, **SIZES), on=on)
+        play.ask(api, version, "no such topic", share_session(group, NOWHERE, 3, **SIZES), on=on)
+        play.ask(api, version, "success, closed", share_session(group, None, -1, **SIZES), on=on)
+    play.each(api, "no such session", share_session("share-none", None, 5, **SIZES))
+    play.each(api, "an empty group", share_session("", None, 0, **SIZES))
+    play.each(api, "no member", {**share_session("share-none", None, 0, **SIZES), "member_id": None})
 
 
 def share_acknowledge(play: Play) -> None:
@@ -63,15 +65,15 @@ def share_acknowledge(play: Play) -> None:
         group = f"share-accepting-{version}"
         key = _joined(play, group, group)
         on = play.connect()
-        play.quiet("share_fetch", _session(group, key, 0, **_SIZES, max_wait=500), version, on=on)
-        play.ask(api, version, "success, accepted", _session(group, key, 1, batches=[_batch(0, 0, 1)]), on=on)
-        play.ask(api, version, "success, released", _session(group, key, 2, batches=[_batch(1, 1, 2)]), on=on)
-        play.ask(api, version, "accepted twice", _session(group, key, 3, batches=[_batch(0, 0, 1)]), on=on)
-        play.ask(api, version, "no such type", _session(group, key, 4, batches=[_batch(2, 2, 9)]), on=on)
-        play.ask(api, version, "another epoch", _session(group, None, 9), on=on)
-        play.ask(api, version, "success, closed", _session(group, None, -1), on=on)
-    play.last(api, "no such session", _session("share-none", None, 5))
-    play.last(api, "the first epoch", _session("share-none", None, 0))
+        play.quiet("share_fetch", share_session(group, key, 0, **SIZES, max_wait=500), version, on=on)
+        play.ask(api, version, "success, accepted", share_session(group, key, 1, batches=[_batch(0, 0, 1)]), on=on)
+        play.ask(api, version, "success, released", share_session(group, key, 2, batches=[_batch(1, 1, 2)]), on=on)
+        play.ask(api, version, "accepted twice", share_session(group, key, 3, batches=[_batch(0, 0, 1)]), on=on)
+        play.ask(api, version, "no such type", share_session(group, key, 4, batches=[_batch(2, 2, 9)]), on=on)
+        play.ask(api, version, "another epoch", share_session(group, None, 9), on=on)
+        play.ask(api, version, "success, closed", share_session(group, None, -1), on=on)
+    play.each(api, "no such session", share_session("share-none", None, 5))
+    play.each(api, "the first epoch", share_session("share-none", None, 0))
 
 
 def _state(group: str, key: UUID, partition: int = 0, **fields: Any) -> dict[str, Any]:
@@ -85,12 +87,12 @@ def _requests(play: Play, api: str, **fields: Any) -> None:
         play.quiet("initialize_share_group_state", _state("state", key, state_epoch=1, start_offset=0))
     play.each(api, "success", _state("state", key, **fields))
     play.each(api, "no such state", _state("state-nobody", key, **fields))
-    play.last(api, "no such topic", _state("state", NOWHERE, **fields))
-    play.last(api, "no such partition", _state("state", key, 7, **fields))
-    play.last(api, "a negative partition", _state("state", key, -1, **fields))
-    play.last(api, "an empty group", _state("", key, **fields))
+    play.each(api, "no such topic", _state("state", NOWHERE, **fields))
+    play.each(api, "no such partition", _state("state", key, 7, **fields))
+    play.each(api, "a negative partition", _state("state", key, -1, **fields))
+    play.each(api, "an empty group", _state("", key, **fields))
     for name in sorted({"state_epoch", "leader_epoch"} & set(fields)):
-        play.last(api, f"an old {name.replace('_', ' ')}", _state("state", key, **{**fields, name: -1}))
+        play.each(api, f"an old {name.replace('_', ' ')}", _state("state", key, **{**fields, name: -1}))
 
 
 def initialize_share_group_state(play: Play) -> None:

@@ -28,16 +28,16 @@ def add_partitions_to_txn(play: Play) -> None:
     own = _own(play, "adding")
     play.each(api, "success", _added(own, ("added", [0, 1])))
     play.each(api, "no such topic, so none is added", _added(own, ("added", [0]), ("nowhere", [0])))
-    play.last(api, "no such partition", _added(own, ("added", [7])))
+    play.each(api, "no such partition", _added(own, ("added", [7])))
     play.each(api, "another producer id", _added({**own, "producer_id": 999_999}, ("added", [0])))
     play.each(api, "an old epoch", _added({**own, "producer_epoch": -1}, ("added", [0])))
     play.each(api, "a newer epoch", _added({**own, "producer_epoch": 9}, ("added", [0])))
     play.each(api, "no such id", _added({**own, "transactional_id": "nobody"}, ("added", [0])))
-    play.last(api, "an empty id", _added({**own, "transactional_id": ""}, ("added", [0])))
-    play.last(api, "verified", _added(own, ("added", [0]), verify_only=True))
+    play.each(api, "an empty id", _added({**own, "transactional_id": ""}, ("added", [0])))
+    play.each(api, "verified", _added(own, ("added", [0]), verify_only=True), since=4)
     idle = _own(play, "idle")
-    play.last(api, "verified outside a transaction", _added(idle, ("added", [0]), verify_only=True))
-    play.last(api, "an internal topic", _added(own, ("__transaction_state", [0])))
+    play.each(api, "verified outside a transaction", _added(idle, ("added", [0]), verify_only=True), since=4)
+    play.each(api, "an internal topic", _added(own, ("__transaction_state", [0])))
 
 
 def add_offsets_to_txn(play: Play) -> None:
@@ -47,8 +47,8 @@ def add_offsets_to_txn(play: Play) -> None:
     play.each(api, "another producer id", {**own, "producer_id": 999_999})
     play.each(api, "an old epoch", {**own, "producer_epoch": -1})
     play.each(api, "no such id", {**own, "transactional_id": "nobody"})
-    play.last(api, "an empty id", {**own, "transactional_id": ""})
-    play.last(api, "an empty group", {**own, "group_id": ""})
+    play.each(api, "an empty id", {**own, "transactional_id": ""})
+    play.each(api, "an empty group", {**own, "group_id": ""})
 
 
 def txn_offset_commit(play: Play) -> None:
@@ -71,12 +71,11 @@ def txn_offset_commit(play: Play) -> None:
             play.ask(api, version, "no such member", {**values, "member_id": "nobody"})
             instance = {**values, "group_instance_id": "nobody"}
             play.ask(api, version, "no such instance", instance)
-    play.last(api, "metadata too long", {**values, "topics": commit("txn-offsets", None, metadata="m" * 4097)})
-    play.last(api, "an empty group", {**values, "group_id": ""})
-    play.last(api, "no such id", {**values, "transactional_id": "nobody"})
+    play.each(api, "metadata too long", {**values, "topics": commit("txn-offsets", None, metadata="m" * 4097)})
+    play.each(api, "an empty group", {**values, "group_id": ""})
+    play.each(api, "no such id", {**values, "transactional_id": "nobody"})
     outside = {**_own(play, "committing-outside"), "group_id": "txn-other", "topics": commit("txn-offsets", None)}
-    play.ask(api, 4, "a group outside the transaction", outside)
-    play.last(api, "a group outside the transaction", outside)
+    play.each(api, "a group outside the transaction", outside)
 
 
 def end_txn(play: Play) -> None:
@@ -102,7 +101,7 @@ def end_txn(play: Play) -> None:
         play.ask("end_txn", version, "an empty transaction, committed", {**idle, "committed": True})
         idle = _own(play, f"ending-idle-{version}")
         play.ask("end_txn", version, "an empty transaction, aborted", {**idle, "committed": False})
-    play.last("end_txn", "an empty id", {**own, "transactional_id": "", "committed": True})
+    play.each("end_txn", "an empty id", {**own, "transactional_id": "", "committed": True})
 
 
 def write_txn_markers(play: Play) -> None:
@@ -114,10 +113,10 @@ def write_txn_markers(play: Play) -> None:
         return {"markers": [{"producer_id": 5, "transaction_result": True, "topics": topics, **fields}]}
 
     play.each(api, "success, committed", lambda version: asked("marked", producer_epoch=version))
-    play.last(api, "success, aborted", asked("marked", producer_epoch=7, transaction_result=False))
-    play.last(api, "an old epoch", asked("marked", producer_epoch=1))
-    play.last(api, "no such topic", asked("nowhere"))
-    play.last(api, "an older coordinator", asked("marked", producer_epoch=8, coordinator_epoch=-1))
+    play.each(api, "success, aborted", asked("marked", producer_epoch=7, transaction_result=False))
+    play.each(api, "an old epoch", asked("marked", producer_epoch=1))
+    play.each(api, "no such topic", asked("nowhere"))
+    play.each(api, "an older coordinator", asked("marked", producer_epoch=8, coordinator_epoch=-1))
 
 
 def describe_transactions(play: Play) -> None:
@@ -125,10 +124,10 @@ def describe_transactions(play: Play) -> None:
     topic(play, "described")
     play.quiet("add_partitions_to_txn", _added(own, ("described", [0])), 3)
     _own(play, "described-idle")
-    play.last("describe_transactions", "success", {"transactional_ids": ["described"]})
-    play.last("describe_transactions", "before its first transaction", {"transactional_ids": ["described-idle"]})
-    play.last("describe_transactions", "no such id", {"transactional_ids": ["nobody"]})
-    play.last("describe_transactions", "an empty id", {"transactional_ids": [""]})
+    play.each("describe_transactions", "success", {"transactional_ids": ["described"]})
+    play.each("describe_transactions", "before its first transaction", {"transactional_ids": ["described-idle"]})
+    play.each("describe_transactions", "no such id", {"transactional_ids": ["nobody"]})
+    play.each("describe_transactions", "an empty id", {"transactional_ids": [""]})
 
 
 def list_transactions(play: Play) -> None:
@@ -137,5 +136,5 @@ def list_transactions(play: Play) -> None:
     play.each("list_transactions", "no such state", {"state_filters": ["Nothing"]})
     play.each("list_transactions", "success, of a producer", {"producer_id_filters": [1]})
     play.each("list_transactions", "success, older than 1 ms", {"duration_filter": 1})
-    play.last("list_transactions", "success, a pattern", {"transactional_id_pattern": "desc.*"})
-    play.last("list_transactions", "no pattern", {"transactional_id_pattern": "("})
+    play.each("list_transactions", "success, a pattern", {"transactional_id_pattern": "desc.*"})
+    play.each("list_transactions", "no pattern", {"transactional_id_pattern": "("})
