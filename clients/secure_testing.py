@@ -23,8 +23,7 @@ from barnabas.clients.security.settings import SecuritySettings
 from barnabas.config.security.jaas import PLAIN_MODULE, SCRAM_MODULE, password_entry
 from barnabas.config.tables.security_properties import STANDARD_AUTHORIZER
 from barnabas.protocol.errors import BrokerError, ErrorCode
-from barnabas.protocol.kafka.security_requests import VERSIONS, alter_users_call
-from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.kafka.client.security import ALTER_USER_SCRAM_CREDENTIALS
 from barnabas.protocol.messages.security.scram_credentials import AlterUserScramCredentialsRequest
 from barnabas.protocol.sasl.plain import PLAIN
 from barnabas.protocol.sasl.scram_keys import SCRAM_SHA_512
@@ -75,14 +74,15 @@ class SecureBrokerProcess(BrokerProcess):
         Raises BrokerError if the broker refuses the name.
         """
         upsertion = scram_upsertion(name, SCRAM_SHA_512, password)
-        call = alter_users_call(AlterUserScramCredentialsRequest(upsertions=[upsertion]))
+        request = AlterUserScramCredentialsRequest(upsertions=[upsertion])
 
         async def alter() -> None:
             (address,) = parse_bootstrap(self.bootstrap)
-            needed = {ApiKey.ALTER_USER_SCRAM_CREDENTIALS: VERSIONS[ApiKey.ALTER_USER_SCRAM_CREDENTIALS]}
+            needed = {ALTER_USER_SCRAM_CREDENTIALS.key: ALTER_USER_SCRAM_CREDENTIALS.lowest}
             connection = await KafkaConnection.open(address, self._admin_config(), needed, "adding a user needs")
             try:
-                for result in await connection.ask(call.frame, call.read):
+                answer = await connection.request(ALTER_USER_SCRAM_CREDENTIALS, request)
+                for result in answer.results:
                     if result.error is not ErrorCode.NONE:
                         raise BrokerError(result.error, result.message or result.error.name)
             finally:

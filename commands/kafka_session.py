@@ -13,18 +13,18 @@ from barnabas.clients.kafka.connection import KafkaConnection
 from barnabas.commands.session import run_limited
 from barnabas.config.tables.security_properties import STANDARD_AUTHORIZER
 from barnabas.protocol.errors import BrokerError, ErrorCode
-from barnabas.protocol.kafka.security_requests import VERSIONS, SecurityCall
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from barnabas.clients.config import AdminConfig
+    from barnabas.commands.target import Call
 
 _PURPOSE = "this command needs; Apache Kafka serves it since 3.3"
 
 
-def ask(bootstrap: str, timeout_s: float, *calls: SecurityCall) -> list[Any]:
-    """Send requests, one after the other; return the values of their answers.
+def ask(bootstrap: str, timeout_s: float, *calls: Call) -> list[Any]:
+    """Send requests, one after the other; return their answers.
 
     Raises TimeoutError, naming the broker, after `timeout_s`, and the client's errors.
     """
@@ -40,10 +40,10 @@ def ensure_answered(error: ErrorCode, message: str | None) -> None:
         raise BrokerError(error, sentence)
 
 
-async def _answers(config: AdminConfig, calls: Sequence[SecurityCall]) -> list[Any]:
-    connection = await _connect(config, {call.api: VERSIONS[call.api] for call in calls})
+async def _answers(config: AdminConfig, calls: Sequence[Call]) -> list[Any]:
+    connection = await _connect(config, {call.api.key: call.api.lowest for call in calls})
     try:
-        return [await connection.ask(call.frame, call.read) for call in calls]
+        return [await connection.request(call.api, call.request) for call in calls]
     finally:
         connection.close()
 

@@ -13,15 +13,22 @@ from barnabas.commands.stopped_broker import Directories, change_stored, directo
 if TYPE_CHECKING:
     from barnabas.broker.metadata.image import MetadataImage
     from barnabas.broker.metadata.plan import Plan
-    from barnabas.protocol.kafka.security_requests import SecurityCall
+    from barnabas.protocol.kafka.client.api import ClientApi
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class Call(NamedTuple):
+    """A request to a running broker."""
+
+    api: ClientApi
+    request: Any
 
 
 class Change(NamedTuple):
     """One change, as a request to a running broker and as a plan for stored metadata."""
 
-    call: SecurityCall
+    call: Call
     plan: Callable[[MetadataImage], Plan[Any]]
 
 
@@ -32,7 +39,7 @@ class Target(NamedTuple):
     bootstrap: str
     timeout_s: float
 
-    def ask(self, *calls: SecurityCall) -> list[Any]:
+    def ask(self, *calls: Call) -> list[Any]:
         """Send requests to the running broker, as `kafka_session.ask`."""
         from barnabas.commands.kafka_session import ask
 
@@ -43,13 +50,13 @@ class Target(NamedTuple):
         return stored_image(self.directories)
 
     def change(self, changes: Sequence[Change]) -> list[list[Any]]:
-        """Make changes in order; return the results of each.
+        """Make changes in order; return the results of each, the answer's `results`.
 
         Raises CommandFailure, BrokerError, OSError, TimeoutError and the client's errors.
         """
         if self.directories:
             return [change_stored(self.directories, change.plan) for change in changes]
-        return self.ask(*(change.call for change in changes))
+        return [answer.results for answer in self.ask(*(change.call for change in changes))]
 
 
 def target_options(command: Command) -> Command:

@@ -65,7 +65,7 @@ def explain(
     if code is Operation.ALL:
         raise CommandFailure("name one operation: a client never asks for all of them", ExitCode.USAGE)
     action = Action(principal, host, code, kind, name)
-    matching = AclFilter(kind, name, PatternType.MATCH)
+    matching = AclFilter(resource_type=kind, resource_name=name, pattern_type=PatternType.MATCH)
     acls = selected_acls([matching], target)
     settings = authorizer_settings(target)
     found = explain_action(

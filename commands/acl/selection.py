@@ -182,13 +182,13 @@ def filters_of(
     allowed = Permission.ANY if permission is None else Permission[permission.upper()]
     return [
         AclFilter(
-            resource.type,
-            resource.name,
-            PatternType.ANY if resource.name is None else parse_pattern_type(pattern),
-            who,
-            host,
-            code,
-            allowed,
+            resource_type=resource.type,
+            resource_name=resource.name,
+            pattern_type=PatternType.ANY if resource.name is None else parse_pattern_type(pattern),
+            principal=who,
+            host=host,
+            operation=code,
+            permission=allowed,
         )
         for resource, who, host, code in product(resources, principals or (None,), hosts or (None,), codes)
     ]

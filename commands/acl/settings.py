@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from barnabas.commands.failures import CommandFailure
-from barnabas.commands.target import Target
+from barnabas.commands.target import Call, Target
 from barnabas.protocol.errors import ErrorCode
 
 AUTHORIZER: Final = "authorizer.class.name"
@@ -56,12 +56,14 @@ def _of_file(config_file: Path) -> AuthorizerSettings:
 
 
 def _of_broker(target: Target) -> AuthorizerSettings:
-    from barnabas.protocol.kafka.broker_config_requests import broker_properties_call, node_ids_call
+    from barnabas.protocol.kafka.broker_config_requests import BROKER_PROPERTIES, NODE_IDS, properties_request
+    from barnabas.protocol.messages.cluster.describe_cluster import DescribeClusterRequest
 
-    (node_ids,) = target.ask(node_ids_call())
+    (node_ids,) = target.ask(Call(NODE_IDS, DescribeClusterRequest()))
     if len(node_ids) != 1:
         return AuthorizerSettings(unknown_because=f"the cluster has {len(node_ids)} brokers, each with its own")
-    (broker,) = target.ask(broker_properties_call(node_ids[0], [AUTHORIZER, SUPER_USERS, DEFAULT]))
+    wanted = properties_request(node_ids[0], [AUTHORIZER, SUPER_USERS, DEFAULT])
+    (broker,) = target.ask(Call(BROKER_PROPERTIES, wanted))
     if broker.error:
         return AuthorizerSettings(
             unknown_because=f"the broker does not describe its configuration to this client ({_reason(broker.error)}); "

@@ -11,13 +11,12 @@ from barnabas.commands.exit_codes import ExitCode
 from barnabas.commands.failures import CommandFailure
 from barnabas.commands.options import json_option
 from barnabas.commands.output import print_json, print_line, print_table
-from barnabas.commands.target import Change, Target, target_options
+from barnabas.commands.target import Call, Change, Target, target_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from barnabas.protocol.messages.cluster.describe_client_quotas import QuotaEntry
-    from barnabas.protocol.messages.security.client_quotas import EntityPart, QuotaOp
+    from barnabas.protocol.messages.security.client_quotas import EntityPair, QuotaOp
 
 Command = TypeVar("Command", bound=Callable[..., object])
 
@@ -71,7 +70,7 @@ def set_(limits: tuple[str, ...], target: Target, **named: Any) -> None:
     from barnabas.protocol.messages.security.client_quotas import QuotaOp
 
     entity = _entity(named)
-    ops = [QuotaOp(key, value) for key, value in map(_limit, limits)]
+    ops = [QuotaOp(key=key, value=value) for key, value in map(_limit, limits)]
     _ensure_limits_of(entity, (op.key for op in ops))
     _alter(entity, ops, target)
     print_line(f"{_text(entity)}: {', '.join(limits)}")
@@ -92,7 +91,7 @@ def delete(keys: tuple[str, ...], target: Target, **named: Any) -> None:
     absent = [key for key in keys if key not in present]
     if absent:
         raise CommandFailure(f"{_text(entity)}: {', '.join(absent)} not set; nothing was deleted")
-    _alter(entity, [QuotaOp(key, 0.0, remove=True) for key in keys], target)
+    _alter(entity, [QuotaOp(key=key, value=0.0, remove=True) for key in keys], target)
     print_line(f"{_text(entity)}: no {', '.join(keys)}")
 
 
@@ -102,31 +101,27 @@ def delete(keys: tuple[str, ...], target: Target, **named: Any) -> None:
 @target_options
 def list_(as_json: bool, target: Target, **named: Any) -> None:
     """List limits, by default of everything."""
-    entries = _described(_parts(named), target)
+    found = _described(_parts(named), target)
     if as_json:
-        print_json([{"entity": dict(entry.entity), "limits": entry.values} for entry in entries])
+        print_json([{"entity": dict(entity), "limits": limits} for entity, limits in found])
         return
-    rows = [
-        (_text(entry.entity.items()), key, _number(value)) for entry in entries for key, value in entry.values.items()
-    ]
+    rows = [(_text(entity), key, _number(value)) for entity, limits in found for key, value in limits.items()]
     print_table(["entity", "limit", "value"], sorted(rows))
 
 
-def _parts(named: Mapping[str, Any]) -> list[EntityPart]:
+def _parts(named: Mapping[str, Any]) -> list[EntityPair]:
     """Return the entity of the options, empty without any. Raises CommandFailure."""
-    from barnabas.protocol.messages.security.client_quotas import EntityPart
-
-    parts = []
+    parts: list[EntityPair] = []
     for argument, (kind, option, defaults, _) in _OPTIONS.items():
         name, is_default = named[argument], named[f"{argument}_defaults"]
         if name is not None and is_default:
             raise CommandFailure(f"give {option} or {defaults}, not both", ExitCode.USAGE)
         if name is not None or is_default:
-            parts.append(EntityPart(kind, name))
+            parts.append((kind, name))
     return parts
 
 
-def _entity(named: Mapping[str, Any]) -> list[EntityPart]:
+def _entity(named: Mapping[str, Any]) -> list[EntityPair]:
     """Return the entity of the options. Raises CommandFailure without one."""
     parts = _parts(named)
     if not parts:
@@ -151,7 +146,7 @@ def _ensure_key(key: str) -> None:
         raise CommandFailure(f"{key!r} is not a limit; known are {', '.join(KEYS)}", ExitCode.USAGE)
 
 
-def _ensure_limits_of(entity: Iterable[EntityPart], keys: Iterable[str]) -> None:
+def _ensure_limits_of(entity: Iterable[EntityPair], keys: Iterable[str]) -> None:
     """Raise CommandFailure for a limit of addresses on a user or client id, and the reverse."""
     is_address = any(kind == "ip" for kind, _ in entity)
     for key in keys:
@@ -160,50 +155,52 @@ def _ensure_limits_of(entity: Iterable[EntityPart], keys: Iterable[str]) -> None
             raise CommandFailure(f"{key} is a limit of {owner}", ExitCode.USAGE)
 
 
-def _described(parts: Sequence[EntityPart], target: Target) -> Sequence[QuotaEntry]:
-    """Return the limits of every entity that contains these parts."""
+def _described(parts: Sequence[EntityPair], target: Target) -> list[tuple[Sequence[EntityPair], dict[str, float]]]:
+    """Return every entity that contains these parts, and its limits."""
     from barnabas.commands.kafka_session import ensure_answered
-    from barnabas.protocol.kafka.security_requests import describe_quotas_call
-    from barnabas.protocol.messages.cluster.describe_client_quotas import (
+    from barnabas.protocol.kafka.client.security import DESCRIBE_CLIENT_QUOTAS
+    from barnabas.protocol.messages.security.client_quotas import (
         MATCH_DEFAULT,
         MATCH_EXACT,
-        QuotaEntry,
+        DescribeClientQuotasRequest,
         QuotaFilter,
+        pairs_of,
     )
 
     if target.directories:
         stored = target.stored().security.quotas.items()
-        return [QuotaEntry(dict(entity), dict(values)) for entity, values in stored if {*parts} <= {*entity}]
-    filters = [QuotaFilter(kind, MATCH_DEFAULT if name is None else MATCH_EXACT, name) for kind, name in parts]
-    (answer,) = target.ask(describe_quotas_call(filters))
+        return [(entity, dict(limits)) for entity, limits in stored if {*parts} <= {*entity}]
+    filters = [
+        QuotaFilter(entity_type=kind, match_type=MATCH_DEFAULT if name is None else MATCH_EXACT, match=name)
+        for kind, name in parts
+    ]
+    (answer,) = target.ask(Call(DESCRIBE_CLIENT_QUOTAS, DescribeClientQuotasRequest(filters=filters)))
     ensure_answered(answer.error, answer.message)
-    entries: Sequence[QuotaEntry] = answer.entries
-    return entries
+    return [(pairs_of(each.entity), {limit.key: limit.value for limit in each.values}) for each in answer.entries or ()]
 
 
-def _limits_of(entity: Sequence[EntityPart], target: Target) -> set[str]:
+def _limits_of(entity: Sequence[EntityPair], target: Target) -> set[str]:
     """Return the keys of the limits of exactly this entity."""
-    entries = _described(entity, target)
-    return {key for entry in entries if dict(entry.entity) == dict(entity) for key in entry.values}
+    found = _described(entity, target)
+    return {key for parts, limits in found if dict(parts) == dict(entity) for key in limits}
 
 
-def _alter(entity: Sequence[EntityPart], ops: Sequence[QuotaOp], target: Target) -> None:
+def _alter(entity: Sequence[EntityPair], ops: Sequence[QuotaOp], target: Target) -> None:
     from barnabas.broker.metadata.security.hosts import is_resolvable
     from barnabas.broker.metadata.security.quotas import plan_alter_quotas
     from barnabas.commands.kafka_session import ensure_answered
-    from barnabas.protocol.kafka.security_requests import alter_quotas_call
-    from barnabas.protocol.messages.security.client_quotas import QuotaAlteration
+    from barnabas.protocol.kafka.client.security import ALTER_CLIENT_QUOTAS
+    from barnabas.protocol.messages.security.client_quotas import AlterClientQuotasRequest, QuotaAlteration, entity_of
 
-    altered = [QuotaAlteration(tuple(entity), tuple(ops))]
-    change = Change(
-        alter_quotas_call(entity, ops), lambda image: plan_alter_quotas(image, altered, resolves=is_resolvable)
-    )
+    altered = [QuotaAlteration(entity=entity_of(entity), ops=ops)]
+    call = Call(ALTER_CLIENT_QUOTAS, AlterClientQuotasRequest(entries=altered))
+    change = Change(call, lambda image: plan_alter_quotas(image, altered, resolves=is_resolvable))
     (results,) = target.change([change])
     for result in results:
         ensure_answered(result.error, result.message)
 
 
-def _text(entity: Iterable[tuple[str, str | None]]) -> str:
+def _text(entity: Iterable[EntityPair]) -> str:
     """Return an entity in words: `user alice, default client-id`."""
     return ", ".join(f"default {kind}" if name is None else f"{kind} {name}" for kind, name in entity)
 

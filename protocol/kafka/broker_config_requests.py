@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
+from barnabas.protocol.kafka.client.api import ClientApi
 from barnabas.protocol.kafka.cluster import describe_cluster, describe_configs
 from barnabas.protocol.kafka.schema import BOOL, INT8, INT16, INT32, NULLABLE_STRING, STRING, Message, rows
-from barnabas.protocol.kafka.security_requests import VERSIONS, SecurityCall
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.cluster.configs import BROKER_RESOURCE
-from barnabas.protocol.messages.cluster.describe_cluster import DescribeClusterRequest
 
 
 class DescribedProperty(NamedTuple):
@@ -86,16 +85,13 @@ _CONFIGS: Final = Message(
 )
 
 
-def node_ids_call() -> SecurityCall:
-    """Request the cluster's brokers. The answer is a list of node ids."""
-    return _call(ApiKey.DESCRIBE_CLUSTER, describe_cluster.REQUEST, DescribeClusterRequest(), _CLUSTER)
+NODE_IDS: Final = ClientApi(ApiKey.DESCRIBE_CLUSTER, 0, 0, describe_cluster.REQUEST, _CLUSTER)
+"""The cluster's brokers. The answer is a list of node ids."""
+
+BROKER_PROPERTIES: Final = ClientApi(ApiKey.DESCRIBE_CONFIGS, 4, 4, describe_configs.REQUEST, _CONFIGS)
+"""Properties of a broker: see `properties_request`. The answer is a DescribedBroker."""
 
 
-def broker_properties_call(node_id: int, names: Sequence[str]) -> SecurityCall:
-    """Request properties of a broker. The answer is a DescribedBroker."""
-    request = _Request([_Resource(BROKER_RESOURCE, str(node_id), names)])
-    return _call(ApiKey.DESCRIBE_CONFIGS, describe_configs.REQUEST, request, _CONFIGS)
-
-
-def _call(api: ApiKey, request: Message, value: object, answer: Message) -> SecurityCall:
-    return SecurityCall(api, request.write(VERSIONS[api], value), answer)
+def properties_request(node_id: int, names: Sequence[str]) -> Any:
+    """Return the request of BROKER_PROPERTIES."""
+    return _Request([_Resource(BROKER_RESOURCE, str(node_id), names)])

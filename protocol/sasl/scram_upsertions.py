@@ -14,4 +14,4 @@ def scram_upsertion(
     """Return a credential with a new salt, for AlterUserScramCredentials."""
     salt = secrets.token_bytes(SALT_BYTES)
     salted = salted_password(mechanism, password, salt, iterations)
-    return ScramUpsertion(user, mechanism.code, iterations, salt, salted)
+    return ScramUpsertion(name=user, mechanism=mechanism.code, iterations=iterations, salt=salt, salted_password=salted)

@@ -13,7 +13,7 @@ from barnabas.broker.handlers.authorization import ensure_cluster_allowed
 from barnabas.broker.printable import printable
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
-from barnabas.protocol.messages.cluster.describe_client_quotas import (
+from barnabas.protocol.messages.security.client_quotas import (
     MATCH_DEFAULT,
     MATCH_EXACT,
     MATCH_SPECIFIED,
@@ -21,11 +21,13 @@ from barnabas.protocol.messages.cluster.describe_client_quotas import (
     DescribeClientQuotasResponse,
     QuotaEntry,
     QuotaFilter,
+    QuotaLimit,
+    entity_of,
 )
 from barnabas.protocol.messages.security.resources import Operation
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from barnabas.broker.metadata.view import MetadataView
     from barnabas.broker.network.session import Session
@@ -45,15 +47,17 @@ class DescribeClientQuotasHandler:
         ensure_cluster_allowed(session, Operation.DESCRIBE_CONFIGS, ApiKey.DESCRIBE_CLIENT_QUOTAS)
         _check(request.filters)
         return DescribeClientQuotasResponse(
-            [
-                QuotaEntry(dict(entity), dict(values))
+            entries=[
+                QuotaEntry(
+                    entity=entity_of(entity), values=[QuotaLimit(key=key, value=value) for key, value in values.items()]
+                )
                 for entity, values in self._store.image.security.quotas.items()
                 if _matches(dict(entity), request)
             ]
         )
 
 
-def _check(filters: list[QuotaFilter]) -> None:
+def _check(filters: Sequence[QuotaFilter]) -> None:
     """Raises BrokerError."""
     types = [each.entity_type for each in filters]
     for each in filters:

@@ -13,13 +13,13 @@ from barnabas.broker.handlers.authorization import ensure_cluster_allowed
 from barnabas.broker.handlers.turns import Turns, in_turns
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
-from barnabas.protocol.messages.cluster.describe_user_scram_credentials import (
+from barnabas.protocol.messages.security.resources import Operation
+from barnabas.protocol.messages.security.scram_credentials import (
     DescribeUserScramCredentialsRequest,
     DescribeUserScramCredentialsResponse,
     ScramCredentialInfo,
     ScramUserResult,
 )
-from barnabas.protocol.messages.security.resources import Operation
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -47,21 +47,23 @@ class DescribeUserScramCredentialsHandler:
         ensure_cluster_allowed(session, Operation.DESCRIBE, ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS)
         known: dict[str, list[ScramCredentialInfo]] = {}
         for (user, mechanism), credential in sorted(self._store.image.security.scram.items()):
-            known.setdefault(user, []).append(ScramCredentialInfo(mechanism, credential.iterations))
-        asked = Counter(request.users or list(known))
+            known.setdefault(user, []).append(
+                ScramCredentialInfo(mechanism=mechanism, iterations=credential.iterations)
+            )
+        asked = Counter(request.names or list(known))
         results = []
         for user, times in asked.items():
             if turns.is_over:
                 await turns.next()
             results.append(_result(user, times, known.get(user)))
-        return DescribeUserScramCredentialsResponse(results)
+        return DescribeUserScramCredentialsResponse(results=results)
 
 
 def _result(user: str, times: int, credentials: list[ScramCredentialInfo] | None) -> ScramUserResult:
     if times > 1:
         message = f"Cannot describe SCRAM credentials for the same user twice in a single request: {user}"
-        return ScramUserResult(user, error=ErrorCode.DUPLICATE_RESOURCE, message=message)
+        return ScramUserResult(user=user, error=ErrorCode.DUPLICATE_RESOURCE, message=message)
     if credentials is None:
         message = f"Attempt to describe a user credential that does not exist: {user}"
-        return ScramUserResult(user, error=ErrorCode.RESOURCE_NOT_FOUND, message=message)
-    return ScramUserResult(user, credentials)
+        return ScramUserResult(user=user, error=ErrorCode.RESOURCE_NOT_FOUND, message=message)
+    return ScramUserResult(user=user, credentials=credentials)

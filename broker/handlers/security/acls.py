@@ -9,6 +9,8 @@ the code is 0, and finds no ACLs if it is a larger one.
 from __future__ import annotations
 
 import logging
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.broker.handlers.authorization import ensure_cluster_allowed
@@ -25,6 +27,8 @@ from barnabas.protocol.messages.security.acls import (
     DeleteAclsResponse,
     DescribeAclsRequest,
     DescribeAclsResponse,
+    DescribedAcl,
+    DescribedResource,
 )
 from barnabas.protocol.messages.security.resources import Operation
 
@@ -59,16 +63,28 @@ class DescribeAclsHandler:
         ensure_cluster_allowed(session, Operation.DESCRIBE, ApiKey.DESCRIBE_ACLS)
         if session.access is None:
             raise BrokerError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured on the broker")
-        fault = filter_fault(request.filter)
+        selected = request.filter
+        fault = filter_fault(selected)
         if fault is not None:
             raise BrokerError(ErrorCode.INVALID_REQUEST, fault)
         found = []
         for acl in self._store.image.security.acls.values():  # an image does not change
             if turns.is_over:
                 await turns.next()
-            if request.filter.matches(acl):
+            if selected.matches(acl):
                 found.append(acl)
-        return DescribeAclsResponse(found)
+        resources = []
+        for (kind, name, pattern), acls in groupby(sorted(found), key=itemgetter(0, 1, 2)):
+            if turns.is_over:
+                await turns.next()
+            described = [
+                DescribedAcl(principal=acl.principal, host=acl.host, operation=acl.operation, permission=acl.permission)
+                for acl in acls
+            ]
+            resources.append(
+                DescribedResource(resource_type=kind, resource_name=name, pattern_type=pattern, acls=described)
+            )
+        return DescribeAclsResponse(resources=resources)
 
 
 class CreateAclsHandler:
@@ -81,13 +97,14 @@ class CreateAclsHandler:
     async def __call__(self, session: Session, request: CreateAclsRequest) -> CreateAclsResponse:
         """Answer one CreateAcls request as the module docstring specifies."""
         _require_alter(session, ApiKey.CREATE_ACLS)
-        results = await self._changes.change(lambda image: plan_create_acls(image, request.acls))
+        acls = request.acls
+        results = await self._changes.change(lambda image: plan_create_acls(image, acls))
         for result in results:
             if result.error is not ErrorCode.NONE:
                 self._probe.count_error(result.error.name.lower())
-        paired = zip(request.acls, results, strict=True)
+        paired = zip(acls, results, strict=True)
         _log(session, "created", [acl for acl, result in paired if result.error is ErrorCode.NONE])
-        return CreateAclsResponse(results)
+        return CreateAclsResponse(results=results)
 
 
 class DeleteAclsHandler:
@@ -105,7 +122,7 @@ class DeleteAclsHandler:
             if result.error is not ErrorCode.NONE:
                 self._probe.count_error(result.error.name.lower())
         _log(session, "deleted", list(dict.fromkeys(acl for result in results for acl in result.deleted)))
-        return DeleteAclsResponse(results)
+        return DeleteAclsResponse(results=results)
 
 
 def _log(session: Session, change: str, acls: Sequence[Acl]) -> None:

@@ -17,7 +17,12 @@ from barnabas.broker.metadata.security.quotas import plan_alter_quotas
 from barnabas.broker.printable import printable
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
-from barnabas.protocol.messages.security.client_quotas import IP, AlterClientQuotasRequest, AlterClientQuotasResponse
+from barnabas.protocol.messages.security.client_quotas import (
+    IP,
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+    pairs_of,
+)
 from barnabas.protocol.messages.security.resources import Operation
 
 if TYPE_CHECKING:
@@ -50,7 +55,7 @@ class AlterClientQuotasHandler:
     async def __call__(self, session: Session, request: AlterClientQuotasRequest) -> AlterClientQuotasResponse:
         """Answer one AlterClientQuotas request as the module docstring specifies."""
         ensure_cluster_allowed(session, Operation.ALTER_CONFIGS, ApiKey.ALTER_CLIENT_QUOTAS)
-        names = {name for entry in request.entries for kind, name in entry.entity if kind == IP and name}
+        names = {name for entry in request.entries for kind, name in pairs_of(entry.entity) if kind == IP and name}
         hosts = {name for name in names if not _is_address(name)}
         if len(hosts) > _MAX_HOST_NAMES:
             message = f"A request may name at most {_MAX_HOST_NAMES} hosts; give their addresses instead."
@@ -60,19 +65,20 @@ class AlterClientQuotasHandler:
             lambda image: plan_alter_quotas(image, request.entries, resolves=lambda name: name not in unknown),
             commit=not request.validate_only,
         )
-        changes = {quota_entity(entry.entity): entry.ops for entry in request.entries}
+        changes = {quota_entity(pairs_of(entry.entity)): entry.ops for entry in request.entries}
         for result in results:
             if result.error is not ErrorCode.NONE:
                 self._probe.count_error(result.error.name.lower())
             elif not request.validate_only:
+                entity = quota_entity(pairs_of(result.entity))
                 logger.info(
                     "quotas of %s changed by %s (%s): %s",
-                    _text(result.entity),
+                    _text(entity),
                     session,
                     printable(str(session.principal)),
-                    _changes(changes[quota_entity(result.entity)]),
+                    _changes(changes[entity]),
                 )
-        return AlterClientQuotasResponse(results)
+        return AlterClientQuotasResponse(results=results)
 
 
 def _text(entity: Iterable[tuple[str, str | None]]) -> str:

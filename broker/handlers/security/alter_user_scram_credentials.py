@@ -52,4 +52,4 @@ class AlterUserScramCredentialsHandler:
                     logger.warning("user %s cannot log in with SCRAM: user names in its messages are ASCII", user)
             else:
                 self._probe.count_error(result.error.name.lower())
-        return AlterUserScramCredentialsResponse(results)
+        return AlterUserScramCredentialsResponse(results=results)

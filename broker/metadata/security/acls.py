@@ -43,7 +43,7 @@ def plan_create_acls(image: MetadataImage, acls: Sequence[Acl]) -> Plan[AclResul
     results = []
     for acl in acls:
         fault = _fault_of(acl)
-        results.append(AclResult() if fault is None else AclResult(ErrorCode.INVALID_REQUEST, fault))
+        results.append(AclResult() if fault is None else AclResult(error=ErrorCode.INVALID_REQUEST, message=fault))
         if fault is None and acl not in existing:
             existing.add(acl)
             records.append(AccessControlEntryRecord(random_uuid(), *acl))
@@ -59,14 +59,14 @@ def plan_delete_acls(image: MetadataImage, filters: Sequence[AclFilter]) -> Plan
     for each in filters:
         fault = filter_fault(each)
         if fault is not None:
-            results.append(AclFilterResult(ErrorCode.INVALID_REQUEST, fault))
+            results.append(AclFilterResult(error=ErrorCode.INVALID_REQUEST, message=fault))
             continue
         found = {acl_id: acl for acl_id, acl in image.security.acls.items() if each.matches(acl)}
         deleted.update(dict.fromkeys(found))
         if len(deleted) > MAX_RECORDS:
             message = f"Cannot remove more than {MAX_RECORDS} acls in a single delete operation."
             raise BrokerError(ErrorCode.INVALID_REQUEST, message)
-        results.append(AclFilterResult(deleted=list(found.values())))
+        results.append(AclFilterResult.of(found.values()))
     return Plan(results, [RemoveAccessControlEntryRecord(acl_id) for acl_id in deleted])
 
 

@@ -21,9 +21,10 @@ from barnabas.protocol.messages.security.client_quotas import (
     IP,
     USER,
     AlteredQuota,
-    EntityPart,
     QuotaAlteration,
     QuotaOp,
+    entity_of,
+    pairs_of,
 )
 from barnabas.protocol.metadata.records import MetadataRecord
 from barnabas.protocol.metadata.security_records import ClientQuotaRecord
@@ -62,16 +63,16 @@ def plan_alter_quotas(
     results: dict[QuotaEntity, AlteredQuota] = {}
     records: list[MetadataRecord] = []
     for entry in entries:
-        entity = quota_entity(entry.entity)
+        entity = quota_entity(pairs_of(entry.entity))
         keys = [op.key for op in entry.ops]
         if entity in results or len(set(keys)) < len(keys):
             fault: str | None = f"Ignoring duplicate entity {_text(entity)}"  # as Kafka, also for a repeated key
         else:
             fault = _fault_of(entity, entry.ops, resolves)
         if fault is not None:
-            results[entity] = AlteredQuota(_parts(entity), ErrorCode.INVALID_REQUEST, fault)
+            results[entity] = AlteredQuota(error=ErrorCode.INVALID_REQUEST, message=fault, entity=entity_of(entity))
             continue
-        results[entity] = AlteredQuota(_parts(entity))
+        results[entity] = AlteredQuota(entity=entity_of(entity))
         records += _records(image.security.quotas.get(entity, {}), entity, entry.ops)
     if len(records) > MAX_RECORDS:
         raise BrokerError(ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
@@ -126,10 +127,6 @@ def _fault_of_value(keys: Mapping[str, tuple[str, float] | None], op: QuotaOp) -
     if math.fmod(op.value, 1.0) > _FRACTION:
         return f"{op.key} cannot be a fractional value."
     return None
-
-
-def _parts(entity: QuotaEntity) -> tuple[EntityPart, ...]:
-    return tuple(EntityPart(*pair) for pair in entity)
 
 
 def _text(entity: QuotaEntity) -> str:

@@ -50,8 +50,8 @@ def plan_alter_scram(image: MetadataImage, request: AlterUserScramCredentialsReq
             changes[name] = change
         else:
             faults[name] = fault
-    results = [AlteredScramUser(name) for name in changes]
-    results += [AlteredScramUser(name, code, message) for name, (code, message) in faults.items()]
+    results = [AlteredScramUser(user=name) for name in changes]
+    results += [AlteredScramUser(user=name, error=code, message=message) for name, (code, message) in faults.items()]
     return Plan(results, [_record(change) for change in changes.values()])
 
 

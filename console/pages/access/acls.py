@@ -14,8 +14,15 @@ from barnabas.clients.errors import RefusedError
 from barnabas.console.cluster.security import ask, ensure_answered
 from barnabas.console.pages.listing import Listing
 from barnabas.console.web import access_of, checked_form, chosen, field, render
-from barnabas.protocol.kafka.security_requests import create_acls_call, delete_acls_call, describe_acls_call
-from barnabas.protocol.messages.security.acls import Acl, AclFilter, code_name
+from barnabas.protocol.kafka.client.security import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS
+from barnabas.protocol.messages.security.acls import (
+    Acl,
+    AclFilter,
+    CreateAclsRequest,
+    DeleteAclsRequest,
+    DescribeAclsRequest,
+    code_name,
+)
 from barnabas.protocol.messages.security.resources import (
     CLUSTER_NAME,
     Operation,
@@ -44,7 +51,7 @@ async def _page(request: Request, given: dict[str, str], problem: str | None = N
     found: Sequence[Acl] = ()
     status = 200 if problem is None else 409
     try:
-        answer = await ask(access.kafka, describe_acls_call(AclFilter()))
+        answer = await ask(access.kafka, DESCRIBE_ACLS, DescribeAclsRequest.of(AclFilter()))
         ensure_answered(answer.error, answer.message)
         found = answer.acls
     except RefusedError as error:
@@ -77,7 +84,8 @@ async def _add(request: Request) -> Response:
     given = {name: field(form, name) for name in _FIELDS}
     try:
         acl = _acl_of(given)
-        for result in await ask(access.kafka, create_acls_call([acl])):
+        answer = await ask(access.kafka, CREATE_ACLS, CreateAclsRequest.of([acl]))
+        for result in answer.results:
             ensure_answered(result.error, result.message)
     except (RefusedError, ValueError) as error:
         return await _page(request, given, str(error))
@@ -122,7 +130,8 @@ async def _delete(request: Request) -> Response:
             principal=chosen(form, "principal"),
             host=chosen(form, "host"),
         )
-        for result in await ask(access.kafka, delete_acls_call([selected])):
+        answer = await ask(access.kafka, DELETE_ACLS, DeleteAclsRequest(filters=[selected]))
+        for result in answer.results:
             ensure_answered(result.error, result.message)
     except (RefusedError, ValueError) as error:
         return await _page(request, dict.fromkeys(_FIELDS, ""), str(error))

@@ -14,8 +14,19 @@ from barnabas.clients.errors import RefusedError
 from barnabas.console.cluster.security import ask, ensure_answered
 from barnabas.console.pages.listing import Listing
 from barnabas.console.web import access_of, checked_form, field, render
-from barnabas.protocol.kafka.security_requests import alter_quotas_call, describe_quotas_call
-from barnabas.protocol.messages.security.client_quotas import CLIENT_ID, IP, USER, EntityPart, QuotaOp
+from barnabas.protocol.kafka.client.security import ALTER_CLIENT_QUOTAS, DESCRIBE_CLIENT_QUOTAS
+from barnabas.protocol.messages.security.client_quotas import (
+    CLIENT_ID,
+    IP,
+    USER,
+    AlterClientQuotasRequest,
+    DescribeClientQuotasRequest,
+    EntityPair,
+    QuotaAlteration,
+    QuotaOp,
+    entity_of,
+    pairs_of,
+)
 
 _UNITS: Final = {
     "producer_byte_rate": "bytes/s",
@@ -48,12 +59,12 @@ async def _page(request: Request, problem: str | None = None) -> Response:
     found: Sequence[Limit] = ()
     status = 200 if problem is None else 409
     try:
-        answer = await ask(access.kafka, describe_quotas_call([]))
+        answer = await ask(access.kafka, DESCRIBE_CLIENT_QUOTAS, DescribeClientQuotasRequest(filters=()))
         ensure_answered(answer.error, answer.message)
         found = [
-            Limit(_text(entry.entity), key, value, _UNITS.get(key, ""), json.dumps(list(entry.entity.items())))
-            for entry in answer.entries
-            for key, value in entry.values.items()
+            Limit(_text(pairs), limit.key, limit.value, _UNITS.get(limit.key, ""), json.dumps(pairs))
+            for pairs, limits in ((pairs_of(entry.entity), entry.values) for entry in answer.entries or ())
+            for limit in limits
         ]
     except RefusedError as error:
         problem = problem or str(error)
@@ -66,38 +77,40 @@ async def _page(request: Request, problem: str | None = None) -> Response:
     return render(request, "quotas.html", status=status, listing=listing, problem=problem, units=_UNITS)
 
 
-def _text(entity: dict[str, str | None]) -> str:
-    return ", ".join(f"every {kind}" if name is None else f"{kind} {name}" for kind, name in sorted(entity.items()))
+def _text(entity: Sequence[EntityPair]) -> str:
+    return ", ".join(f"every {kind}" if name is None else f"{kind} {name}" for kind, name in sorted(entity))
 
 
 async def _set(request: Request) -> Response:
     form = await checked_form(request)
-    parts = []
+    parts: list[EntityPair] = []
     for name, kind in _KINDS.items():
         if text := field(form, name):
-            parts.append(EntityPart(kind, None if text == _DEFAULT else text))
+            parts.append((kind, None if text == _DEFAULT else text))
     if not parts:
         return await _page(request, "name a user, a client id or an address; * is every one without a limit of its own")
     try:
         value = float(field(form, "value"))
     except ValueError:
         return await _page(request, f"{field(form, 'value')!r} is not a number")
-    return await _alter(request, parts, QuotaOp(field(form, "key"), value))
+    return await _alter(request, parts, QuotaOp(key=field(form, "key"), value=value))
 
 
 async def _remove(request: Request) -> Response:
     form = await checked_form(request)
     try:
-        parts = [EntityPart(str(kind), name) for kind, name in json.loads(field(form, "parts"))]
+        parts = [(str(kind), name) for kind, name in json.loads(field(form, "parts"))]
     except (ValueError, TypeError):
         return await _page(request, "the form cannot be read: load its page again")
-    return await _alter(request, parts, QuotaOp(field(form, "key"), 0.0, remove=True))
+    return await _alter(request, parts, QuotaOp(key=field(form, "key"), value=0.0, remove=True))
 
 
-async def _alter(request: Request, parts: Sequence[EntityPart], operation: QuotaOp) -> Response:
+async def _alter(request: Request, parts: Sequence[EntityPair], operation: QuotaOp) -> Response:
     access = await access_of(request)
     try:
-        for result in await ask(access.kafka, alter_quotas_call(parts, [operation])):
+        altered = QuotaAlteration(entity=entity_of(parts), ops=[operation])
+        answer = await ask(access.kafka, ALTER_CLIENT_QUOTAS, AlterClientQuotasRequest(entries=[altered]))
+        for result in answer.results:
             ensure_answered(result.error, result.message)
     except RefusedError as error:
         return await _page(request, str(error))

@@ -15,8 +15,12 @@ from barnabas.clients.kafka.cluster import KafkaCluster
 from barnabas.console.cluster.security import ask, ensure_answered
 from barnabas.console.pages.listing import Listing
 from barnabas.console.web import access_of, checked_form, chosen, field, render
-from barnabas.protocol.kafka.security_requests import alter_users_call, describe_users_call
-from barnabas.protocol.messages.security.scram_credentials import AlterUserScramCredentialsRequest, ScramDeletion
+from barnabas.protocol.kafka.client.security import ALTER_USER_SCRAM_CREDENTIALS, DESCRIBE_USER_SCRAM_CREDENTIALS
+from barnabas.protocol.messages.security.scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    DescribeUserScramCredentialsRequest,
+    ScramDeletion,
+)
 from barnabas.protocol.sasl.scram_keys import SCRAM_MECHANISMS
 from barnabas.protocol.sasl.scram_upsertions import scram_upsertion
 
@@ -56,7 +60,7 @@ async def _page(request: Request, problem: str | None = None) -> Response:
 
 
 async def _described(kafka: KafkaCluster) -> list[Credential]:
-    answer = await ask(kafka, describe_users_call())
+    answer = await ask(kafka, DESCRIBE_USER_SCRAM_CREDENTIALS, DescribeUserScramCredentialsRequest())
     ensure_answered(answer.error, answer.message)
     return [
         Credential(result.user, _LABELS.get(each.mechanism, str(each.mechanism)), each.iterations, each.mechanism)
@@ -87,13 +91,14 @@ async def _delete(request: Request) -> Response:
     code = field(form, "mechanism")
     if not code.isascii() or not code.isdigit():
         return await _page(request, f"unknown mechanism {code!r}")
-    deletion = ScramDeletion(chosen(form, "user"), int(code))
+    deletion = ScramDeletion(name=chosen(form, "user"), mechanism=int(code))
     return await _alter(request, access.kafka, AlterUserScramCredentialsRequest(deletions=[deletion]))
 
 
 async def _alter(request: Request, kafka: KafkaCluster, change: AlterUserScramCredentialsRequest) -> Response:
     try:
-        for result in await ask(kafka, alter_users_call(change)):
+        answer = await ask(kafka, ALTER_USER_SCRAM_CREDENTIALS, change)
+        for result in answer.results:
             ensure_answered(result.error, result.message)
     except RefusedError as error:
         return await _page(request, str(error))

@@ -1,16 +1,19 @@
-"""ACLs, and the requests DescribeAcls (29), CreateAcls (30) and DeleteAcls (31).
+"""ACLs, and the messages DescribeAcls (29), CreateAcls (30) and DeleteAcls (31).
 
+Version 3 of these APIs came with the resource type USER; its fields are those of version 2.
 Codes are those of `resources`. A code that this program does not know is kept as a number: it comes from a newer Kafka.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.security.resources import WILDCARD, Operation, PatternType, Permission, ResourceType
+from barnabas.protocol.wire.structures import Request, Struct
+from barnabas.protocol.wire.types import Error, Int8, Int32, Message, NullableString, String
 
 
 class Acl(NamedTuple):
@@ -50,19 +53,19 @@ def code_name(kind: type[IntEnum], code: int) -> str:
         return str(code)
 
 
-class AclFilter(NamedTuple):
+class AclFilter(Struct):
     """A filter of ACLs. ANY and None match everything.
 
     The pattern type MATCH finds the ACLs that concern a resource of that name: literal, wildcard and prefixed ones.
     """
 
-    resource_type: int = ResourceType.ANY
-    resource_name: str | None = None
-    pattern_type: int = PatternType.ANY
-    principal: str | None = None
-    host: str | None = None
-    operation: int = Operation.ANY
-    permission: int = Permission.ANY
+    resource_type: Int8 = ResourceType.ANY
+    resource_name: NullableString = None
+    pattern_type: Int8 = PatternType.ANY
+    principal: NullableString = None
+    host: NullableString = None
+    operation: Int8 = Operation.ANY
+    permission: Int8 = Permission.ANY
 
     def matches(self, acl: Acl) -> bool:
         """Return whether the filter selects the ACL, as Kafka's AclBindingFilter does."""
@@ -88,62 +91,174 @@ class AclFilter(NamedTuple):
         return acl.resource_name == WILDCARD
 
 
-@dataclass(slots=True)
-class DescribeAclsRequest:
+_NAMES: Final = Acl._fields
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    """Return the seven fields that ACLs, their filters and their rows in messages have."""
+    return {name: getattr(value, name) for name in _NAMES}
+
+
+class DescribedAcl(Struct):
+    """An ACL without its resource."""
+
+    principal: String
+    host: String
+    operation: Int8
+    permission: Int8
+
+
+class DescribedResource(Struct):
+    """A resource's pattern with its ACLs."""
+
+    resource_type: Int8
+    resource_name: String
+    pattern_type: Int8
+    acls: Sequence[DescribedAcl]
+
+
+class DescribeAclsResponse(Struct, flexible=2):
+    """The selected ACLs by resource, in any order."""
+
+    throttle_ms: Int32 = 0
+    error: Error = ErrorCode.NONE
+    message: Message = None
+    resources: Sequence[DescribedResource] = ()
+
+    @property
+    def acls(self) -> list[Acl]:
+        """The ACLs one by one."""
+        return [
+            Acl(
+                resource_type=each.resource_type,
+                resource_name=each.resource_name,
+                pattern_type=each.pattern_type,
+                principal=acl.principal,
+                host=acl.host,
+                operation=acl.operation,
+                permission=acl.permission,
+            )
+            for each in self.resources
+            for acl in each.acls
+        ]
+
+
+class DescribeAclsRequest(Request, flexible=2):
     """Lists the ACLs that a filter selects."""
 
-    filter: AclFilter
+    resource_type: Int8
+    resource_name: NullableString
+    pattern_type: Int8
+    principal: NullableString
+    host: NullableString
+    operation: Int8
+    permission: Int8
+
+    @classmethod
+    def of(cls, selected: AclFilter) -> Self:
+        """Return the request with a filter."""
+        return cls(**_fields(selected))
+
+    @property
+    def filter(self) -> AclFilter:
+        """The filter."""
+        return AclFilter(**_fields(self))
+
+    def refused(self, code: ErrorCode, message: str) -> DescribeAclsResponse:
+        """The code and the message, without ACLs."""
+        return DescribeAclsResponse(error=code, message=message)
 
 
-@dataclass(slots=True)
-class DescribeAclsResponse:
-    """The selected ACLs, in any order."""
-
-    acls: list[Acl] = field(default_factory=list)
-    error: ErrorCode = ErrorCode.NONE
-    message: str | None = None
-
-
-@dataclass(slots=True)
-class CreateAclsRequest:
-    """Creates ACLs."""
-
-    acls: list[Acl]
-
-
-@dataclass(slots=True)
-class AclResult:
+class AclResult(Struct):
     """The result of one creation."""
 
-    error: ErrorCode = ErrorCode.NONE
-    message: str | None = None
+    error: Error = ErrorCode.NONE
+    message: Message = None
 
 
-@dataclass(slots=True)
-class CreateAclsResponse:
+class CreateAclsResponse(Struct, flexible=2):
     """One result for each ACL, in the order of the request."""
 
-    results: list[AclResult]
+    throttle_ms: Int32 = 0
+    results: Sequence[AclResult]
 
 
-@dataclass(slots=True)
-class DeleteAclsRequest:
-    """Deletes the ACLs that any of the filters selects."""
+class AclCreation(Struct):
+    """An ACL to create."""
 
-    filters: list[AclFilter]
+    resource_type: Int8
+    resource_name: String
+    pattern_type: Int8
+    principal: String
+    host: String
+    operation: Int8
+    permission: Int8
 
 
-@dataclass(slots=True)
-class AclFilterResult:
+class CreateAclsRequest(Request, flexible=2):
+    """Creates ACLs."""
+
+    creations: Sequence[AclCreation]
+
+    @classmethod
+    def of(cls, acls: Iterable[Acl]) -> Self:
+        """Return the request that creates these ACLs."""
+        return cls(creations=[AclCreation(**_fields(acl)) for acl in acls])
+
+    @property
+    def acls(self) -> list[Acl]:
+        """The ACLs to create."""
+        return [Acl(**_fields(each)) for each in self.creations]
+
+    def refused(self, code: ErrorCode, message: str) -> CreateAclsResponse:
+        """The refusal at every ACL."""
+        return CreateAclsResponse(results=[AclResult(error=code, message=message)] * len(self.creations))
+
+
+class DeletedAcl(Struct):
+    """A deleted ACL. `error` is never set: the deletion of a filter's ACLs succeeds or fails as a whole."""
+
+    error: Error = ErrorCode.NONE
+    message: Message = None
+    resource_type: Int8
+    resource_name: String
+    pattern_type: Int8
+    principal: String
+    host: String
+    operation: Int8
+    permission: Int8
+
+
+class AclFilterResult(Struct):
     """The result of one filter: the deleted ACLs. An ACL that several filters select is in each of their results."""
 
-    error: ErrorCode = ErrorCode.NONE
-    message: str | None = None
-    deleted: list[Acl] = field(default_factory=list)
+    error: Error = ErrorCode.NONE
+    message: Message = None
+    matching: Sequence[DeletedAcl] = ()
+
+    @classmethod
+    def of(cls, deleted: Iterable[Acl]) -> Self:
+        """Return the result with deleted ACLs."""
+        return cls(matching=[DeletedAcl(**_fields(acl)) for acl in deleted])
+
+    @property
+    def deleted(self) -> list[Acl]:
+        """The deleted ACLs."""
+        return [Acl(**_fields(each)) for each in self.matching]
 
 
-@dataclass(slots=True)
-class DeleteAclsResponse:
+class DeleteAclsResponse(Struct, flexible=2):
     """One result for each filter, in the order of the request."""
 
-    results: list[AclFilterResult]
+    throttle_ms: Int32 = 0
+    results: Sequence[AclFilterResult]
+
+
+class DeleteAclsRequest(Request, flexible=2):
+    """Deletes the ACLs that any of the filters selects."""
+
+    filters: Sequence[AclFilter]
+
+    def refused(self, code: ErrorCode, message: str) -> DeleteAclsResponse:
+        """The refusal at every filter."""
+        return DeleteAclsResponse(results=[AclFilterResult(error=code, message=message)] * len(self.filters))

@@ -1,59 +1,112 @@
-"""AlterUserScramCredentials (key 51): sets and deletes SCRAM passwords of users.
+"""DescribeUserScramCredentials (50) and AlterUserScramCredentials (51): SCRAM passwords of users.
 
-Mechanisms are Kafka's numbers: 1 SCRAM-SHA-256, 2 SCRAM-SHA-512.
+Mechanisms are Kafka's numbers: 1 SCRAM-SHA-256, 2 SCRAM-SHA-512. Salts and keys are never described.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Annotated
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.wire.structures import Request, Struct
+from barnabas.protocol.wire.types import Bytes, Error, Int8, Int32, Message, Nullable, String
 
 
-class ScramDeletion(NamedTuple):
+class ScramCredentialInfo(Struct):
+    """One credential."""
+
+    mechanism: Int8
+    iterations: Int32
+
+
+class ScramUserResult(Struct):
+    """One user's credentials."""
+
+    user: String
+    error: Error = ErrorCode.NONE
+    message: Message = None
+    credentials: Sequence[ScramCredentialInfo] = ()
+
+
+class DescribeUserScramCredentialsResponse(Struct, flexible=0):
+    """Each user once."""
+
+    throttle_ms: Int32 = 0
+    error: Error = ErrorCode.NONE
+    message: Message = None
+    results: Sequence[ScramUserResult] = ()
+
+
+class UserName(Struct):
+    """A user to describe."""
+
+    name: String
+
+
+class DescribeUserScramCredentialsRequest(Request, flexible=0):
+    """None, or an empty list, means all users."""
+
+    users: Annotated[Sequence[UserName] | None, Nullable()] = None
+
+    @property
+    def names(self) -> list[str]:
+        """The users' names; empty for all."""
+        return [each.name for each in self.users or ()]
+
+    def refused(self, code: ErrorCode, message: str) -> DescribeUserScramCredentialsResponse:
+        """The refusal of the whole request and, as in Kafka without its name, of each user."""
+        results = [ScramUserResult(user="", error=code, message=message) for _ in self.users or ()]
+        return DescribeUserScramCredentialsResponse(error=code, message=message, results=results)
+
+
+class ScramDeletion(Struct):
     """Deletes a user's credential of one mechanism."""
 
-    name: str
-    mechanism: int
+    name: String
+    mechanism: Int8
 
 
-class ScramUpsertion(NamedTuple):
+class ScramUpsertion(Struct):
     """Sets a user's credential of one mechanism. The salted password is a secret: it suffices to log in."""
 
-    name: str
-    mechanism: int
-    iterations: int
-    salt: bytes
-    salted_password: bytes
+    name: String
+    mechanism: Int8
+    iterations: Int32
+    salt: Bytes
+    salted_password: Bytes
 
     def __repr__(self) -> str:
         return f"ScramUpsertion({self.name!r}, mechanism={self.mechanism}, [hidden])"
 
 
-@dataclass(slots=True)
-class AlterUserScramCredentialsRequest:
+class AlteredScramUser(Struct):
+    """The result for one user."""
+
+    user: String
+    error: Error = ErrorCode.NONE
+    message: Message = None
+
+
+class AlterUserScramCredentialsResponse(Struct, flexible=0):
+    """Each user of the request once."""
+
+    throttle_ms: Int32 = 0
+    results: Sequence[AlteredScramUser]
+
+
+class AlterUserScramCredentialsRequest(Request, flexible=0):
     """At most one change per user."""
 
-    deletions: list[ScramDeletion] = field(default_factory=list)
-    upsertions: list[ScramUpsertion] = field(default_factory=list)
+    deletions: Sequence[ScramDeletion] = ()
+    upsertions: Sequence[ScramUpsertion] = ()
 
     def changes(self) -> list[ScramDeletion | ScramUpsertion]:
         """Return deletions and upsertions, in the order in which Kafka checks them."""
         return [*self.deletions, *self.upsertions]
 
-
-@dataclass(slots=True)
-class AlteredScramUser:
-    """The result for one user."""
-
-    user: str
-    error: ErrorCode = ErrorCode.NONE
-    message: str | None = None
-
-
-@dataclass(slots=True)
-class AlterUserScramCredentialsResponse:
-    """Each user of the request once."""
-
-    results: list[AlteredScramUser]
+    def refused(self, code: ErrorCode, message: str) -> AlterUserScramCredentialsResponse:
+        """The refusal at every user."""
+        names = dict.fromkeys(change.name for change in self.changes())
+        results = [AlteredScramUser(user=name, error=code, message=message) for name in names]
+        return AlterUserScramCredentialsResponse(results=results)

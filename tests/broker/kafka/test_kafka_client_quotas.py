@@ -13,7 +13,7 @@ from barnabas.broker.metadata.image_builder import ImageBuilder
 from barnabas.broker.network.session import Session
 from barnabas.config.listeners import Listener
 from barnabas.protocol.errors import BrokerError, ErrorCode
-from barnabas.protocol.messages.cluster.describe_client_quotas import DescribeClientQuotasRequest, QuotaFilter
+from barnabas.protocol.messages.security.client_quotas import DescribeClientQuotasRequest, QuotaFilter, pairs_of
 from tests.support.daemon import Daemon
 from tests.support.kafka.kafka_wire import KafkaWire, schema
 from tests.support.storage.security_records import quota_record, scram_record
@@ -34,9 +34,15 @@ def described(*filters: tuple[str, int, str | None], strict: bool = False) -> li
     ):
         builder.apply(record)
     store = SimpleNamespace(image=builder.build())
-    request = DescribeClientQuotasRequest([QuotaFilter(*each) for each in filters], strict)
+    request = DescribeClientQuotasRequest(
+        filters=[
+            QuotaFilter(entity_type=kind, match_type=match_type, match=match) for kind, match_type, match in filters
+        ],
+        strict=strict,
+    )
     answer = DescribeClientQuotasHandler(cast(Any, store))(Session(Listener("PLAINTEXT", "127.0.0.1", 0)), request)
-    return [(dict(each.entity), each.values) for each in answer.entries]
+    assert answer.entries is not None
+    return [(dict(pairs_of(each.entity)), {limit.key: limit.value for limit in each.values}) for each in answer.entries]
 
 
 ALICE = ({"user": "alice"}, {"producer_byte_rate": 1024.0, "consumer_byte_rate": 2048.0})

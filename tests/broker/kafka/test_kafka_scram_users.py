@@ -14,9 +14,10 @@ from barnabas.broker.network.session import Session
 from barnabas.config.listeners import Listener
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.kafka.cluster.describe_user_scram_credentials import encode_response
-from barnabas.protocol.messages.cluster.describe_user_scram_credentials import (
+from barnabas.protocol.messages.security.scram_credentials import (
     DescribeUserScramCredentialsRequest,
     DescribeUserScramCredentialsResponse,
+    UserName,
 )
 from barnabas.protocol.metadata.security_records import RemoveUserScramCredentialRecord
 from tests.support.daemon import Daemon
@@ -42,7 +43,7 @@ def described(*users: str) -> tuple[list[Any], bytes]:
     store = SimpleNamespace(image=builder.build())
     handler = DescribeUserScramCredentialsHandler(cast(Any, store))
     session = Session(Listener("PLAINTEXT", "127.0.0.1", 0))
-    response = handler(session, DescribeUserScramCredentialsRequest(list(users)))
+    response = handler(session, DescribeUserScramCredentialsRequest(users=[UserName(name=user) for user in users]))
     assert isinstance(response, DescribeUserScramCredentialsResponse)  # two users take one turn
     answer = encode_response(0, response)
     rows = [

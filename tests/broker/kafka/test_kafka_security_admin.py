@@ -73,12 +73,12 @@ def test_acls_are_created_described_and_deleted() -> None:
     changes = cast(Any, Changes())
     admin, probe = session(Operation.ALTER, Operation.DESCRIBE), cast(Any, None)
     other = ACL._replace(resource_name="other")
-    created = asyncio.run(CreateAclsHandler(changes, probe)(admin, CreateAclsRequest([ACL, other])))
+    created = asyncio.run(CreateAclsHandler(changes, probe)(admin, CreateAclsRequest.of([ACL, other])))
     assert [each.error for each in created.results] == [ErrorCode.NONE] * 2
-    everything = DescribeAclsRequest(AclFilter())
+    everything = DescribeAclsRequest.of(AclFilter())
     assert described(changes, admin, everything) == [ACL, other]
     filters = [AclFilter(resource_name="orders")]
-    deleted = asyncio.run(DeleteAclsHandler(changes, probe)(admin, DeleteAclsRequest(filters)))
+    deleted = asyncio.run(DeleteAclsHandler(changes, probe)(admin, DeleteAclsRequest(filters=filters)))
     assert deleted.results[0].deleted == [ACL]
     assert described(changes, admin, everything) == [other]
 
@@ -87,7 +87,7 @@ def test_the_name_of_who_changes_acls_is_one_line_of_the_log(caplog: pytest.LogC
     admin = session(Operation.ALTER)
     admin.principal = user("CN=a\nERROR everything is lost")
     with caplog.at_level("INFO"):
-        asyncio.run(CreateAclsHandler(cast(Any, Changes()), cast(Any, None))(admin, CreateAclsRequest([ACL])))
+        asyncio.run(CreateAclsHandler(cast(Any, Changes()), cast(Any, None))(admin, CreateAclsRequest.of([ACL])))
     assert [each.message.count("\n") for each in caplog.records] == [0]
 
 
@@ -104,7 +104,7 @@ BAD_FILTER = AclFilter(operation=0)
 )
 def test_describing_acls_needs_permission_then_an_authorizer_then_a_filter(client: Any, code: ErrorCode) -> None:
     with pytest.raises(BrokerError) as refused:
-        DescribeAclsHandler(cast(Any, Changes()))(client, DescribeAclsRequest(BAD_FILTER))
+        DescribeAclsHandler(cast(Any, Changes()))(client, DescribeAclsRequest.of(BAD_FILTER))
     assert refused.value.code is code
 
 
@@ -118,10 +118,10 @@ def test_describing_acls_needs_permission_then_an_authorizer_then_a_filter(clien
 def test_changing_acls_needs_permission_then_an_authorizer(client: Any, code: ErrorCode) -> None:
     changes, probe = cast(Any, Changes()), cast(Any, None)
     with pytest.raises(BrokerError) as refused:
-        asyncio.run(CreateAclsHandler(changes, probe)(client, CreateAclsRequest([ACL])))
+        asyncio.run(CreateAclsHandler(changes, probe)(client, CreateAclsRequest.of([ACL])))
     assert refused.value.code is code
     with pytest.raises(BrokerError) as refused:
-        asyncio.run(DeleteAclsHandler(changes, probe)(client, DeleteAclsRequest([BAD_FILTER])))
+        asyncio.run(DeleteAclsHandler(changes, probe)(client, DeleteAclsRequest(filters=[BAD_FILTER])))
     assert refused.value.code is code
     assert changes.image == MetadataImage()
 

@@ -19,7 +19,7 @@ from barnabas.broker.metadata.security.scram import plan_alter_scram
 from barnabas.broker.metadata.security.tokens import plan_put_token, plan_remove_expired_tokens, plan_remove_tokens
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.security.acls import Acl, AclFilter
-from barnabas.protocol.messages.security.client_quotas import EntityPart, QuotaAlteration, QuotaOp
+from barnabas.protocol.messages.security.client_quotas import QuotaAlteration, QuotaOp, entity_of
 from barnabas.protocol.messages.security.resources import Operation, PatternType, Permission, ResourceType
 from barnabas.protocol.messages.security.scram_credentials import (
     AlterUserScramCredentialsRequest,
@@ -152,13 +152,13 @@ def test_a_filter_finds_patterns_as_kafka_does(name: str | None, pattern: Patter
 
 
 def upsertion(name: str = "alice", mechanism: int = 1, iterations: int = 4096, salted: bytes = b"s") -> ScramUpsertion:
-    return ScramUpsertion(name, mechanism, iterations, b"salt", salted)
+    return ScramUpsertion(name=name, mechanism=mechanism, iterations=iterations, salt=b"salt", salted_password=salted)
 
 
 def altered(image: MetadataImage, *changes: ScramDeletion | ScramUpsertion) -> tuple[list[Any], Plan[Any]]:
     request = AlterUserScramCredentialsRequest(
-        [each for each in changes if isinstance(each, ScramDeletion)],
-        [each for each in changes if isinstance(each, ScramUpsertion)],
+        deletions=[each for each in changes if isinstance(each, ScramDeletion)],
+        upsertions=[each for each in changes if isinstance(each, ScramUpsertion)],
     )
     plan = plan_alter_scram(image, request)
     return [(each.user, each.error, each.message) for each in plan.results], plan
@@ -168,14 +168,14 @@ def altered(image: MetadataImage, *changes: ScramDeletion | ScramUpsertion) -> t
     ("change", "error", "message"),
     [
         (upsertion(""), ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty"),
-        (ScramDeletion("", 1), ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty"),
+        (ScramDeletion(name="", mechanism=1), ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty"),
         (upsertion(mechanism=0), ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism"),
         (upsertion(mechanism=3), ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism"),
         (upsertion(iterations=4095), ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too few iterations"),
         (upsertion(iterations=16385), ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too many iterations"),
         (upsertion(salted=b""), ErrorCode.UNACCEPTABLE_CREDENTIAL, "The salted password is empty"),
         (
-            ScramDeletion("alice", 2),
+            ScramDeletion(name="alice", mechanism=2),
             ErrorCode.RESOURCE_NOT_FOUND,
             "Attempt to delete a user credential that does not exist",
         ),
@@ -194,8 +194,8 @@ def test_two_changes_of_one_user_are_refused_and_the_others_are_carried_out() ->
     twice = (ErrorCode.DUPLICATE_RESOURCE, "A user credential cannot be altered twice in the same request")
     results, plan = altered(
         image,
-        ScramDeletion("alice", 1),
-        ScramDeletion("bob", 1),
+        ScramDeletion(name="alice", mechanism=1),
+        ScramDeletion(name="bob", mechanism=1),
         upsertion("alice", 2),
         upsertion("carol", 1),
         upsertion("carol", 2),
@@ -224,21 +224,19 @@ def test_the_record_has_keys_derived_from_the_salted_password(mechanism: int, di
 # Quotas
 
 
-def parts(entity: Sequence[tuple[str, str | None]]) -> tuple[EntityPart, ...]:
-    return tuple(EntityPart(*pair) for pair in entity)
-
-
 def changed(
     image: MetadataImage, entity: Sequence[tuple[str, str | None]], *ops: QuotaOp
 ) -> tuple[ErrorCode, str | None]:
-    plan = plan_alter_quotas(image, [QuotaAlteration(parts(entity), ops)], resolves=lambda name: name == "10.0.0.1")
+    plan = plan_alter_quotas(
+        image, [QuotaAlteration(entity=entity_of(entity), ops=ops)], resolves=lambda name: name == "10.0.0.1"
+    )
     (result,) = plan.results
     assert (result.error is ErrorCode.NONE) or not plan.records
     return result.error, result.message
 
 
 USER = [("user", "alice")]
-RATE = QuotaOp("producer_byte_rate", 1024.0)
+RATE = QuotaOp(key="producer_byte_rate", value=1024.0)
 
 
 @pytest.mark.parametrize(
@@ -254,20 +252,32 @@ RATE = QuotaOp("producer_byte_rate", 1024.0)
         ),
         (
             [("ip", "no.host")],
-            QuotaOp("connection_creation_rate", 1.0),
+            QuotaOp(key="connection_creation_rate", value=1.0),
             "no.host is not a valid IP or resolvable host.",
         ),
         ([("ip", "10.0.0.1")], RATE, "Invalid configuration key producer_byte_rate"),
-        (USER, QuotaOp("connection_creation_rate", 1.0), "Invalid configuration key connection_creation_rate"),
-        (USER, RATE._replace(value=0.0), "Quota producer_byte_rate must be greater than 0"),
-        (USER, RATE._replace(value=-1.0), "Quota producer_byte_rate must be greater than 0"),
-        (USER, RATE._replace(value=1.5), "producer_byte_rate cannot be a fractional value."),
-        (USER, RATE._replace(value=1e19), "Proposed value for producer_byte_rate is too large for a LONG."),
-        (USER, QuotaOp("request_percentage", float("nan")), "Quota request_percentage must be a finite number"),
-        (USER, QuotaOp("request_percentage", float("inf")), "Quota request_percentage must be a finite number"),
+        (
+            USER,
+            QuotaOp(key="connection_creation_rate", value=1.0),
+            "Invalid configuration key connection_creation_rate",
+        ),
+        (USER, RATE.replaced(value=0.0), "Quota producer_byte_rate must be greater than 0"),
+        (USER, RATE.replaced(value=-1.0), "Quota producer_byte_rate must be greater than 0"),
+        (USER, RATE.replaced(value=1.5), "producer_byte_rate cannot be a fractional value."),
+        (USER, RATE.replaced(value=1e19), "Proposed value for producer_byte_rate is too large for a LONG."),
+        (
+            USER,
+            QuotaOp(key="request_percentage", value=float("nan")),
+            "Quota request_percentage must be a finite number",
+        ),
+        (
+            USER,
+            QuotaOp(key="request_percentage", value=float("inf")),
+            "Quota request_percentage must be a finite number",
+        ),
         (
             [("ip", None)],
-            QuotaOp("connection_creation_rate", 3e9),
+            QuotaOp(key="connection_creation_rate", value=3e9),
             "Proposed value for connection_creation_rate is too large for an INT.",
         ),
     ],
@@ -280,11 +290,11 @@ def test_an_impossible_quota_is_refused(entity: list[tuple[str, str | None]], op
     ("entity", "op"),
     [
         (USER, RATE),
-        ([("user", None), ("client-id", "c")], QuotaOp("request_percentage", 12.5)),
-        ([("client-id", None)], QuotaOp("controller_mutation_rate", 0.5)),
-        ([("ip", "10.0.0.1")], QuotaOp("connection_creation_rate", 5.0)),
-        ([("ip", None)], QuotaOp("connection_creation_rate", 5.0)),
-        (USER, QuotaOp("any key", 0.0, remove=True)),
+        ([("user", None), ("client-id", "c")], QuotaOp(key="request_percentage", value=12.5)),
+        ([("client-id", None)], QuotaOp(key="controller_mutation_rate", value=0.5)),
+        ([("ip", "10.0.0.1")], QuotaOp(key="connection_creation_rate", value=5.0)),
+        ([("ip", None)], QuotaOp(key="connection_creation_rate", value=5.0)),
+        (USER, QuotaOp(key="any key", value=0.0, remove=True)),
     ],
 )
 def test_a_possible_quota_is_set(entity: list[tuple[str, str | None]], op: QuotaOp) -> None:
@@ -293,15 +303,22 @@ def test_a_possible_quota_is_set(entity: list[tuple[str, str | None]], op: Quota
 
 def test_only_changes_of_limits_are_recorded() -> None:
     image = image_with(quota_record("producer_byte_rate", 1024.0), quota_record("request_percentage", 5.0))
-    ops = (RATE, QuotaOp("request_percentage", 0.0, remove=True), QuotaOp("consumer_byte_rate", 0.0, remove=True))
-    plan = plan_alter_quotas(image, [QuotaAlteration(parts(USER), ops)], resolves=lambda _: True)
+    ops = (
+        RATE,
+        QuotaOp(key="request_percentage", value=0.0, remove=True),
+        QuotaOp(key="consumer_byte_rate", value=0.0, remove=True),
+    )
+    plan = plan_alter_quotas(image, [QuotaAlteration(entity=entity_of(USER), ops=ops)], resolves=lambda _: True)
     assert len(plan.records) == 1
     assert applied(image, plan).security.quotas == {(("user", "alice"),): {"producer_byte_rate": 1024.0}}
 
 
 def test_an_entity_or_key_that_occurs_twice_is_refused() -> None:
-    pair = parts([("user", "u"), ("client-id", "c")])
-    twice = [QuotaAlteration(pair, (RATE,)), QuotaAlteration(pair[::-1], (RATE._replace(value=5.0),))]
+    pair = entity_of([("user", "u"), ("client-id", "c")])
+    twice = [
+        QuotaAlteration(entity=pair, ops=(RATE,)),
+        QuotaAlteration(entity=pair[::-1], ops=(RATE.replaced(value=5.0),)),
+    ]
     plan = plan_alter_quotas(image_with(), twice, resolves=lambda _: True)
     assert [each.message for each in plan.results] == [
         "Ignoring duplicate entity ClientQuotaEntity(entries={client-id=c, user=u})"

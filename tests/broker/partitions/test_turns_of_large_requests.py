@@ -242,7 +242,7 @@ def ask_describe_acls() -> Any:
     acls = {name: Acl(ResourceType.TOPIC, name, PatternType.LITERAL, "User:a", "*", READ, ALLOW) for name in NAMES}
     store: Any = SimpleNamespace(image=SimpleNamespace(security=SimpleNamespace(acls=acls)))
     describer: Any = SimpleNamespace(access=SimpleNamespace(allows=lambda *_, **__: True))
-    return DescribeAclsHandler(store)(describer, DescribeAclsRequest(AclFilter()))
+    return DescribeAclsHandler(store)(describer, DescribeAclsRequest.of(AclFilter()))
 
 
 def ask_elect_leaders() -> Any:
