@@ -70,7 +70,7 @@ class ClassicMembership:
                     raise error
                 self.join(request, client).then(answer.resolve)  # another client may have created the group meanwhile
             except BrokerError as refused:
-                answer.resolve(JoinGroupResponse(refused.code, request.member_id))
+                answer.resolve(request.refused(refused.code, refused.message))
 
         self._log.append(request.group_id, group.tombstones()).then(cleared)
         return answer

@@ -7,7 +7,7 @@ So a member has a connection of its own (Purpose.GROUP), and leaves on another o
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from barnabas.clients.config import ConsumerConfig
@@ -21,7 +21,8 @@ from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
 from barnabas.protocol.messages.groups.join_group import GroupProtocol, JoinGroupRequest, JoinGroupResponse
 from barnabas.protocol.messages.groups.leave_group import LeaveGroupRequest, LeavingMember
-from barnabas.protocol.messages.groups.sync_group import SyncGroupRequest, SyncGroupResponse
+from barnabas.protocol.messages.groups.sync_group import MemberAssignment, SyncGroupRequest, SyncGroupResponse
+from barnabas.protocol.wire.structures import Request
 
 ABOUT_THE_MEMBER: Final = frozenset(
     {ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID}
@@ -48,16 +49,16 @@ class GroupRequests:
         """Join, waiting for the next generation for at most max_poll_interval_ms."""
         config = self._config
         request = JoinGroupRequest(
-            self._group,
-            config.session_timeout_ms,
-            config.max_poll_interval_ms,
-            member_id,
-            config.group_instance_id,
-            CONSUMER,
-            subscriptions,
+            group_id=self._group,
+            session_timeout_ms=config.session_timeout_ms,
+            sent_rebalance_timeout_ms=config.max_poll_interval_ms,
+            member_id=member_id,
+            group_instance_id=config.group_instance_id,
+            protocol_type=CONSUMER,
+            protocols=subscriptions,
         )
         timeout_ms = max(config.request_timeout_ms, config.max_poll_interval_ms + JOIN_HEADROOM_MS)
-        response: JoinGroupResponse = await self._ask(ApiKey.JOIN_GROUP, request, timeout_ms, JoinGroupResponse)
+        response: JoinGroupResponse = await self._ask(ApiKey.JOIN_GROUP, request, timeout_ms)
         return response
 
     async def sync(
@@ -65,10 +66,16 @@ class GroupRequests:
     ) -> SyncGroupResponse:
         """Wait for the leader's assignment; the leader itself sends `assignments`."""
         request = SyncGroupRequest(
-            self._group, generation, member_id, self._config.group_instance_id, CONSUMER, assignor, assignments
+            group_id=self._group,
+            generation=generation,
+            member_id=member_id,
+            group_instance_id=self._config.group_instance_id,
+            protocol_type=CONSUMER,
+            protocol=assignor,
+            assignments=[MemberAssignment(member_id=each, assignment=data) for each, data in assignments.items()],
         )
         timeout_ms = max(self._config.request_timeout_ms, self._config.max_poll_interval_ms + JOIN_HEADROOM_MS)
-        response: SyncGroupResponse = await self._ask(ApiKey.SYNC_GROUP, request, timeout_ms, SyncGroupResponse)
+        response: SyncGroupResponse = await self._ask(ApiKey.SYNC_GROUP, request, timeout_ms)
         return response
 
     async def heartbeat(self, member_id: str, generation: int) -> HeartbeatResponse:
@@ -80,14 +87,12 @@ class GroupRequests:
             group_instance_id=self._config.group_instance_id,
         )
         timeout_ms = min(self._config.request_timeout_ms, self._config.session_timeout_ms)
-        response: HeartbeatResponse = await self._ask(
-            ApiKey.HEARTBEAT, request, timeout_ms, lambda code: HeartbeatResponse(error=code)
-        )
+        response: HeartbeatResponse = await self._ask(ApiKey.HEARTBEAT, request, timeout_ms)
         return response
 
     async def leave(self, member_id: str, reason: str) -> None:
         """Leave the group, so that it need not wait for the session's end. Raises ClientError."""
-        request = LeaveGroupRequest(self._group, [LeavingMember(member_id, None, reason)])
+        request = LeaveGroupRequest(group_id=self._group, members=[LeavingMember(member_id=member_id, reason=reason)])
         connection = await self._cluster.connections.any_connection()
         await connection.request(ApiKey.LEAVE_GROUP, request, timeout_ms=LEAVE_TIMEOUT_MS)
 
@@ -96,7 +101,7 @@ class GroupRequests:
         if self._connection is not None:
             self._connection.close()
 
-    async def _ask(self, api: ApiKey, request: Any, timeout_ms: int, refused: Callable[[ErrorCode], Any]) -> Any:
+    async def _ask(self, api: ApiKey, request: Request, timeout_ms: int) -> Any:
         """Send a request. An error about the member may also come as a refusal of the whole request."""
         if self._connection is None or self._connection.closed:
             way_in = await self._cluster.connections.any_connection()
@@ -108,7 +113,7 @@ class GroupRequests:
             raise
         except RefusedError as error:
             if error.code in ABOUT_THE_MEMBER:
-                return refused(error.code)
+                return request.refused(error.code, "")
             raise
         except ClosedError as error:
             raise ClientError(f"the consumer's group connection was closed: {error}") from error

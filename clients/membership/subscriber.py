@@ -53,8 +53,8 @@ def subscriptions(
         by_topic.setdefault(topic, []).append(partition)
     return [
         GroupProtocol(
-            assignor,
-            encode_subscription(
+            name=assignor,
+            metadata=encode_subscription(
                 Subscription(
                     names,
                     _USER_DATA.pack(generation) if assignor == COOPERATIVE_STICKY else None,

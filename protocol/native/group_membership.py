@@ -42,7 +42,7 @@ from barnabas.protocol.messages.groups.leave_group import (
     LeavingMember,
     LeftMember,
 )
-from barnabas.protocol.messages.groups.sync_group import SyncGroupRequest, SyncGroupResponse
+from barnabas.protocol.messages.groups.sync_group import MemberAssignment, SyncGroupRequest, SyncGroupResponse
 from barnabas.protocol.native.fields import (
     INT32,
     array,
@@ -76,16 +76,15 @@ def decode_join(body: dict[str, Any]) -> JoinGroupRequest:
     protocols = []
     for entry in array(field(body, "protocols"), "protocols"):
         name, metadata = row(entry, "protocols[]", 2)
-        protocols.append(GroupProtocol(text(name, "name"), binary(metadata, "metadata")))
+        protocols.append(GroupProtocol(name=text(name, "name"), metadata=binary(metadata, "metadata")))
     return JoinGroupRequest(
         group_id=_group(body),
         session_timeout_ms=integer(field(body, "session_timeout_ms"), "session_timeout_ms", INT32),
-        rebalance_timeout_ms=integer(field(body, "rebalance_timeout_ms"), "rebalance_timeout_ms", INT32),
+        sent_rebalance_timeout_ms=integer(field(body, "rebalance_timeout_ms"), "rebalance_timeout_ms", INT32),
         member_id=text(field(body, "member_id", ""), "member_id"),
         group_instance_id=_instance(body),
         protocol_type=text(field(body, "protocol_type"), "protocol_type"),
         protocols=protocols,
-        can_skip_assignment=True,
     )
 
 
@@ -110,18 +109,20 @@ def decode_join_response(body: dict[str, Any]) -> JoinGroupResponse:
         member_id, instance_id, metadata = row(entry, "members[]", 3)
         members.append(
             JoinedMember(
-                text(member_id, "member_id"), optional_text(instance_id, "instance_id"), binary(metadata, "metadata")
+                member_id=text(member_id, "member_id"),
+                group_instance_id=optional_text(instance_id, "instance_id"),
+                metadata=binary(metadata, "metadata"),
             )
         )
     return JoinGroupResponse(
-        error_code(field(body, "error"), "error"),
-        text(field(body, "member_id"), "member_id"),
-        integer(field(body, "generation"), "generation", INT32),
-        optional_text(field(body, "protocol_type"), "protocol_type"),
-        optional_text(field(body, "protocol"), "protocol"),
-        text(field(body, "leader"), "leader"),
-        boolean(field(body, "skip_assignment"), "skip_assignment"),
-        members,
+        error=error_code(field(body, "error"), "error"),
+        member_id=text(field(body, "member_id"), "member_id"),
+        generation=integer(field(body, "generation"), "generation", INT32),
+        protocol_type=optional_text(field(body, "protocol_type"), "protocol_type"),
+        protocol=optional_text(field(body, "protocol"), "protocol"),
+        leader=text(field(body, "leader"), "leader"),
+        skip_assignment=boolean(field(body, "skip_assignment"), "skip_assignment"),
+        members=members,
     )
 
 
@@ -131,22 +132,27 @@ def encode_sync(request: SyncGroupRequest) -> dict[str, Any]:
         **_encode_identity(request),
         "protocol_type": request.protocol_type,
         "protocol": request.protocol,
-        "assignments": [[member_id, assignment] for member_id, assignment in request.assignments.items()],
+        "assignments": [[each.member_id, each.assignment] for each in request.assignments],
     }
 
 
 def decode_sync(body: dict[str, Any]) -> SyncGroupRequest:
     """Raises DecodeError, naming the field."""
-    identity = _identity(decode_heartbeat(body))
-    assignments = {}
+    assignments = []
     for entry in array(field(body, "assignments", []), "assignments"):
         member_id, assignment = row(entry, "assignments[]", 2)
-        assignments[text(member_id, "member_id")] = binary(assignment, "assignment")
+        assignments.append(
+            MemberAssignment(member_id=text(member_id, "member_id"), assignment=binary(assignment, "assignment"))
+        )
     return SyncGroupRequest(
-        *identity,
-        optional_text(field(body, "protocol_type", None), "protocol_type"),
-        optional_text(field(body, "protocol", None), "protocol"),
-        assignments,
+        group_id=_group(body),
+        generation=integer(field(body, "generation"), "generation", INT32),
+        member_id=text(field(body, "member_id"), "member_id"),
+        group_instance_id=_instance(body),
+        protocol_type=optional_text(field(body, "protocol_type", None), "protocol_type"),
+        protocol=optional_text(field(body, "protocol", None), "protocol"),
+        assignments=assignments,
+        version=4,  # the protocol may be left out
     )
 
 
@@ -163,10 +169,10 @@ def encode_sync_response(response: SyncGroupResponse) -> dict[str, Any]:
 def decode_sync_response(body: dict[str, Any]) -> SyncGroupResponse:
     """Raises DecodeError, naming the field."""
     return SyncGroupResponse(
-        error_code(field(body, "error"), "error"),
-        optional_text(field(body, "protocol_type"), "protocol_type"),
-        optional_text(field(body, "protocol"), "protocol"),
-        binary(field(body, "assignment"), "assignment"),
+        error=error_code(field(body, "error"), "error"),
+        protocol_type=optional_text(field(body, "protocol_type"), "protocol_type"),
+        protocol=optional_text(field(body, "protocol"), "protocol"),
+        assignment=binary(field(body, "assignment"), "assignment"),
     )
 
 
@@ -199,7 +205,7 @@ def encode_leave(request: LeaveGroupRequest) -> dict[str, Any]:
     """The body of a leave."""
     return {
         "group": request.group_id,
-        "members": [[each.member_id, each.group_instance_id, each.reason] for each in request.members],
+        "members": [[each.member_id, each.group_instance_id, each.reason] for each in request.leaving],
     }
 
 
@@ -210,10 +216,12 @@ def decode_leave(body: dict[str, Any]) -> LeaveGroupRequest:
         member_id, instance_id, reason = row(entry, "members[]", 3)
         members.append(
             LeavingMember(
-                text(member_id, "member_id"), optional_text(instance_id, "instance_id"), optional_text(reason, "reason")
+                member_id=text(member_id, "member_id"),
+                group_instance_id=optional_text(instance_id, "instance_id"),
+                reason=optional_text(reason, "reason"),
             )
         )
-    return LeaveGroupRequest(_group(body), members)
+    return LeaveGroupRequest(group_id=_group(body), members=members)
 
 
 def encode_leave_response(response: LeaveGroupResponse) -> dict[str, Any]:
@@ -231,10 +239,12 @@ def decode_leave_response(body: dict[str, Any]) -> LeaveGroupResponse:
         member_id, instance_id, error = row(entry, "members[]", 3)
         members.append(
             LeftMember(
-                text(member_id, "member_id"), optional_text(instance_id, "instance_id"), error_code(error, "error")
+                member_id=text(member_id, "member_id"),
+                group_instance_id=optional_text(instance_id, "instance_id"),
+                error=error_code(error, "error"),
             )
         )
-    return LeaveGroupResponse(error_code(field(body, "error"), "error"), members)
+    return LeaveGroupResponse(error=error_code(field(body, "error"), "error"), members=members)
 
 
 def encode_describe(request: DescribeGroupsRequest) -> dict[str, Any]:

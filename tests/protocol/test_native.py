@@ -155,7 +155,7 @@ from barnabas.protocol.messages.groups.offset_fetch import (
     OffsetFetchTopic,
     OffsetFetchTopicResult,
 )
-from barnabas.protocol.messages.groups.sync_group import SyncGroupRequest, SyncGroupResponse
+from barnabas.protocol.messages.groups.sync_group import MemberAssignment, SyncGroupRequest, SyncGroupResponse
 from barnabas.protocol.messages.security.sasl import (
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
@@ -396,23 +396,41 @@ EXCHANGES: list[tuple[ApiKey, Any, Any]] = [
     (
         ApiKey.JOIN_GROUP,
         JoinGroupRequest(
-            "g", 45000, 300000, "m", "i", "consumer", [GroupProtocol("range", b"\0\1")], can_skip_assignment=True
+            group_id="g",
+            session_timeout_ms=45000,
+            sent_rebalance_timeout_ms=300000,
+            member_id="m",
+            group_instance_id="i",
+            protocol_type="consumer",
+            protocols=[GroupProtocol(name="range", metadata=b"\0\1")],
         ),
         JoinGroupResponse(
-            ErrorCode.NONE,
-            "m",
-            3,
-            "consumer",
-            "range",
-            "m",
-            True,
-            [JoinedMember("m", None, b"\0"), JoinedMember("n", "i", b"")],
+            member_id="m",
+            generation=3,
+            protocol_type="consumer",
+            protocol="range",
+            leader="m",
+            skip_assignment=True,
+            members=[
+                JoinedMember(member_id="m", metadata=b"\0"),
+                JoinedMember(member_id="n", group_instance_id="i", metadata=b""),
+            ],
         ),
     ),
     (
         ApiKey.SYNC_GROUP,
-        SyncGroupRequest("g", 3, "m", None, "consumer", "range", {"m": b"\0\0", "n": b""}),
-        SyncGroupResponse(ErrorCode.NONE, "consumer", None, b"\0\0"),
+        SyncGroupRequest(
+            group_id="g",
+            generation=3,
+            member_id="m",
+            protocol_type="consumer",
+            protocol="range",
+            assignments=[
+                MemberAssignment(member_id="m", assignment=b"\0\0"),
+                MemberAssignment(member_id="n", assignment=b""),
+            ],
+        ),
+        SyncGroupResponse(protocol_type="consumer", assignment=b"\0\0"),
     ),
     (
         ApiKey.HEARTBEAT,
@@ -421,8 +439,19 @@ EXCHANGES: list[tuple[ApiKey, Any, Any]] = [
     ),
     (
         ApiKey.LEAVE_GROUP,
-        LeaveGroupRequest("g", [LeavingMember("m", None, "gone"), LeavingMember("", "i")]),
-        LeaveGroupResponse(ErrorCode.NONE, [LeftMember("m", None), LeftMember("", "i", ErrorCode.UNKNOWN_MEMBER_ID)]),
+        LeaveGroupRequest(
+            group_id="g",
+            members=[
+                LeavingMember(member_id="m", reason="gone"),
+                LeavingMember(member_id="", group_instance_id="i"),
+            ],
+        ),
+        LeaveGroupResponse(
+            members=[
+                LeftMember(member_id="m", group_instance_id=None),
+                LeftMember(member_id="", group_instance_id="i", error=ErrorCode.UNKNOWN_MEMBER_ID),
+            ]
+        ),
     ),
     (
         ApiKey.DESCRIBE_GROUPS,

@@ -168,8 +168,8 @@ class ClassicGroup:
 
     def remove(self, member: ClassicGroupMember, error: ErrorCode = ErrorCode.UNKNOWN_MEMBER_ID) -> None:
         """Remove the member, and answer its waiting requests with `error`."""
-        self.answer_join(member, JoinGroupResponse(error))
-        self.answer_sync(member, SyncGroupResponse(error))
+        self.answer_join(member, JoinGroupResponse(error=error))
+        self.answer_sync(member, SyncGroupResponse(error=error))
         self.timers.cancel(session_of(member.member_id))
         self.roster.remove(member.member_id)
 
@@ -181,8 +181,8 @@ class ClassicGroup:
     def answer_all(self, error: ErrorCode) -> None:
         """Answer all waiting requests with `error`; the members stay."""
         for member in self.roster:
-            self.answer_join(member, JoinGroupResponse(error, member.member_id))
-            self.answer_sync(member, SyncGroupResponse(error))
+            self.answer_join(member, JoinGroupResponse(error=error, member_id=member.member_id))
+            self.answer_sync(member, SyncGroupResponse(error=error))
 
     def die(self) -> None:
         """Refuse all waiting requests and stop all deadlines: the group is deleted."""
@@ -281,7 +281,7 @@ class ClassicGroup:
         An earlier waiting join of the member is answered REBALANCE_IN_PROGRESS. Kafka never answers it, but here a
         connection handles one request at a time and would hang.
         """
-        self.answer_join(member, JoinGroupResponse(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
+        self.answer_join(member, JoinGroupResponse(error=ErrorCode.REBALANCE_IN_PROGRESS, member_id=member.member_id))
         member.joining = waiter
 
     def answer_join(self, member: ClassicGroupMember, response: JoinGroupResponse) -> None:
@@ -292,7 +292,7 @@ class ClassicGroup:
 
     def wait_for_sync(self, member: ClassicGroupMember, waiter: Waiter) -> None:
         """Let a sync wait for the leader's assignment. An earlier one is answered as in `wait_for_join`."""
-        self.answer_sync(member, SyncGroupResponse(ErrorCode.REBALANCE_IN_PROGRESS))
+        self.answer_sync(member, SyncGroupResponse(error=ErrorCode.REBALANCE_IN_PROGRESS))
         member.syncing = waiter
 
     def answer_sync(self, member: ClassicGroupMember, response: SyncGroupResponse) -> bool:
@@ -308,25 +308,24 @@ class ClassicGroup:
     ) -> JoinGroupResponse:
         """Return the response to a join: the present generation."""
         return JoinGroupResponse(
-            ErrorCode.NONE,
-            member.member_id,
-            self.generation,
-            self.protocol_type,
-            self.protocol,
-            self.roster.leader or "",
-            skip_assignment,
-            self._joined_members() if with_members else (),
+            member_id=member.member_id,
+            generation=self.generation,
+            protocol_type=self.protocol_type,
+            protocol=self.protocol,
+            leader=self.roster.leader or "",
+            skip_assignment=skip_assignment,
+            members=self._joined_members() if with_members else (),
         )
 
     def synced(self, member: ClassicGroupMember) -> SyncGroupResponse:
         """Return the response to a sync: the member's assignment."""
-        return SyncGroupResponse(ErrorCode.NONE, self.protocol_type, self.protocol, member.assignment)
+        return SyncGroupResponse(protocol_type=self.protocol_type, protocol=self.protocol, assignment=member.assignment)
 
     def propagate_assignment(self, assignments: Mapping[str, bytes], error: ErrorCode = ErrorCode.NONE) -> None:
         """Set every member's assignment and answer the waiting syncs, all of them with `error` if there is one."""
         for member in self.roster:
             member.assignment = assignments.get(member.member_id, b"")
-            response = self.synced(member) if error == ErrorCode.NONE else SyncGroupResponse(error)
+            response = self.synced(member) if error == ErrorCode.NONE else SyncGroupResponse(error=error)
             if self.answer_sync(member, response):
                 self.extend_session(member)
 
@@ -372,5 +371,10 @@ class ClassicGroup:
     def _joined_members(self) -> list[JoinedMember]:
         assert self.protocol is not None
         return [
-            JoinedMember(each.member_id, each.group_instance_id, each.metadata(self.protocol)) for each in self.roster
+            JoinedMember(
+                member_id=each.member_id,
+                group_instance_id=each.group_instance_id,
+                metadata=each.metadata(self.protocol),
+            )
+            for each in self.roster
         ]

@@ -138,10 +138,12 @@ class ClassicGroups:
         group = self.get(request.group_id)
         if group is None:
             unknown = ErrorCode.UNKNOWN_MEMBER_ID
-            return LeaveGroupResponse(
-                members=[LeftMember(each.member_id, each.group_instance_id, unknown) for each in request.members]
-            )
-        members = leave(group, request.members)
+            members = [
+                LeftMember(member_id=each.member_id, group_instance_id=each.group_instance_id, error=unknown)
+                for each in request.leaving
+            ]
+            return LeaveGroupResponse(members=members)
+        members = leave(group, request.leaving)
         self._carry_out(group)
         return LeaveGroupResponse(members=members)
 

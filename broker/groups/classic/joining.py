@@ -149,8 +149,8 @@ def _replace(
 ) -> None:
     """Give a restarted static member its new id, and fence requests that wait under the old one."""
     old_id = member.member_id
-    group.answer_join(member, JoinGroupResponse(ErrorCode.FENCED_INSTANCE_ID, old_id))
-    group.answer_sync(member, SyncGroupResponse(ErrorCode.FENCED_INSTANCE_ID))
+    group.answer_join(member, JoinGroupResponse(error=ErrorCode.FENCED_INSTANCE_ID, member_id=old_id))
+    group.answer_sync(member, SyncGroupResponse(error=ErrorCode.FENCED_INSTANCE_ID))
     old_leader = group.roster.leader
     before = (member.protocols, member.rebalance_timeout_ms, member.session_timeout_ms)
     group.timers.cancel(session_of(old_id))
@@ -185,7 +185,7 @@ def _keep_generation(
         if group.generation != generation or group.state is not GroupState.STABLE:
             return
         if error != ErrorCode.NONE:
-            group.answer_join(member, JoinGroupResponse(error))
+            group.answer_join(member, JoinGroupResponse(error=error))
             group.timers.cancel(session_of(new_id))
             group.roster.rename(member, old_id)
             group.roster.update(member, before[0])
@@ -197,11 +197,12 @@ def _keep_generation(
             response = group.joined(member, with_members=is_leader, skip_assignment=is_leader)
         else:
             # With the leader's old id a client that cannot skip the assignment does not assign again.
-            response = group.joined(member, with_members=False)._replace(leader=old_leader or "")
+            response = group.joined(member, with_members=False)
+            response.leader = old_leader or ""
         group.answer_join(member, response)
 
     group.write({each.member_id: each.assignment for each in group.roster}, written)
 
 
 def _refuse(group: ClassicGroup, waiter: Waiter, error: ErrorCode, member_id: str) -> None:
-    group.answer(waiter, JoinGroupResponse(error, member_id))
+    group.answer(waiter, JoinGroupResponse(error=error, member_id=member_id))

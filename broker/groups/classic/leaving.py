@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 def leave(group: ClassicGroup, members: Iterable[LeavingMember]) -> list[LeftMember]:
     """Remove the members, and return the result for each."""
-    results = [LeftMember(each.member_id, each.group_instance_id, _leave(group, each)) for each in members]
+    results = [
+        LeftMember(member_id=each.member_id, group_instance_id=each.group_instance_id, error=_leave(group, each))
+        for each in members
+    ]
     if any(result.error == ErrorCode.NONE for result in results):
         if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
             prepare(group, "members left")

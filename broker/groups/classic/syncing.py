@@ -20,10 +20,10 @@ def sync(group: ClassicGroup, request: SyncGroupRequest, waiter: Waiter) -> None
     try:
         member = _validate(group, request)
     except BrokerError as error:
-        group.answer(waiter, SyncGroupResponse(error.code))
+        group.answer(waiter, SyncGroupResponse(error=error.code))
         return
     if group.state is GroupState.PREPARING_REBALANCE:
-        group.answer(waiter, SyncGroupResponse(ErrorCode.REBALANCE_IN_PROGRESS))
+        group.answer(waiter, SyncGroupResponse(error=ErrorCode.REBALANCE_IN_PROGRESS))
         return
     group.roster.pending_sync.discard(member.member_id)
     if group.state is GroupState.STABLE:
@@ -31,7 +31,7 @@ def sync(group: ClassicGroup, request: SyncGroupRequest, waiter: Waiter) -> None
         return
     group.wait_for_sync(member, waiter)
     if group.roster.leader == member.member_id:
-        _assign(group, dict(request.assignments))
+        _assign(group, {each.member_id: each.assignment for each in request.assignments})
 
 
 def _validate(group: ClassicGroup, request: SyncGroupRequest) -> ClassicGroupMember:

@@ -46,7 +46,7 @@ def join(change: GroupChange, request: JoinGroupRequest, client: JoiningClient) 
     ensure_room(change, member_id, change.context.settings.max_size)
     subscription = _subscription(group, request)
     if is_new and request.requires_known_member_id and request.group_instance_id is None:
-        return ClassicJoin(JoinGroupResponse(ErrorCode.MEMBER_ID_REQUIRED, member_id))
+        return ClassicJoin(JoinGroupResponse(error=ErrorCode.MEMBER_ID_REQUIRED, member_id=member_id))
     replaced = group.static_member(request.group_instance_id)
     if request.group_instance_id is None:
         member = group.members.get(member_id, ConsumerGroupMember(member_id))
@@ -72,7 +72,9 @@ def join(change: GroupChange, request: JoinGroupRequest, client: JoiningClient) 
     topics = change.image.topics
     owned = {topics[name].topic_id: each for name, each in subscription.owned.items() if name in topics}
     updated = follow(change, member, updated, owned)
-    answer = JoinGroupResponse(ErrorCode.NONE, member_id, updated.member_epoch, CONSUMER, names[0])
+    answer = JoinGroupResponse(
+        member_id=member_id, generation=updated.member_epoch, protocol_type=CONSUMER, protocol=names[0]
+    )
     takes_place = is_new and replaced is not None and replaced.classic is None
     return ClassicJoin(answer, replaced if takes_place else None)
 
@@ -88,7 +90,7 @@ def sync(group: ConsumerGroup, request: SyncGroupRequest, image: MetadataImage) 
         _ask_to_join(group, member)
         raise BrokerError(ErrorCode.REBALANCE_IN_PROGRESS, "there is a new assignment, join again")
     assignment = classic_assignment(without_epochs(member.assigned), subscription, image)
-    return SyncGroupResponse(ErrorCode.NONE, request.protocol_type, request.protocol, assignment)
+    return SyncGroupResponse(protocol_type=request.protocol_type, protocol=request.protocol, assignment=assignment)
 
 
 def heartbeat(group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
@@ -108,7 +110,7 @@ def leaving(group: ConsumerGroup, request: LeaveGroupRequest) -> tuple[list[Cons
     """Return the members to remove, and the result for each."""
     gone: dict[str, ConsumerGroupMember] = {}
     results = []
-    for each in request.members:
+    for each in request.leaving:
         error = ErrorCode.NONE
         try:
             member = (
@@ -119,7 +121,7 @@ def leaving(group: ConsumerGroup, request: LeaveGroupRequest) -> tuple[list[Cons
             gone[member.member_id] = member
         except BrokerError as refused:
             error = refused.code
-        results.append(LeftMember(each.member_id, each.group_instance_id, error))
+        results.append(LeftMember(member_id=each.member_id, group_instance_id=each.group_instance_id, error=error))
     return list(gone.values()), results
 
 

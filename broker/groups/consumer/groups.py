@@ -194,7 +194,7 @@ class ConsumerGroups:
                 self._mark_topics_checked(group, change)
             return response
 
-        outcome = Outcome(answer, written, lambda error: JoinGroupResponse(error.code, request.member_id))
+        outcome = Outcome(answer, written, lambda error: request.refused(error.code, error.message))
         if replaced is not None and can_downgrade(group, [replaced], self._context, coming=1):
             self._downgrade(change, [], outcome)
         else:
@@ -225,7 +225,9 @@ class ConsumerGroups:
         answer: Deferred[LeaveGroupResponse] = Deferred()
         response = LeaveGroupResponse(members=results)
         if gone:
-            self._fence(group, gone, Outcome(answer, lambda: response, lambda error: LeaveGroupResponse(error.code)))
+            self._fence(
+                group, gone, Outcome(answer, lambda: response, lambda error: LeaveGroupResponse(error=error.code))
+            )
         else:
             answer.resolve(response)
         return answer

@@ -30,5 +30,6 @@ class SyncGroupHandler:
 
     def __call__(self, session: Session, request: SyncGroupRequest) -> SyncGroupResponse | Deferred[SyncGroupResponse]:
         """Answer one SyncGroup request as the module docstring specifies."""
+        request.check()
         ensure_allowed(session, Operation.READ, ResourceType.GROUP, request.group_id, ApiKey.SYNC_GROUP)
         return self._groups.sync(request)

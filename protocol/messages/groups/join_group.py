@@ -6,61 +6,86 @@ The leader's response has every member's metadata, so that it can assign partiti
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, Final
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.wire.fields import since
+from barnabas.protocol.wire.structures import Request, Struct
+from barnabas.protocol.wire.types import Bool, Bytes, Error, Int32, Nullable, NullableString, String
 
 NO_GENERATION = -1
 NO_MEMBER_ID = ""
 
-
-class GroupProtocol(NamedTuple):
-    """An assignor that a member supports, and the member's metadata (a subscription) as opaque bytes."""
-
-    name: str
-    metadata: bytes
+_NULL_PROTOCOL_FROM: Final = 7
 
 
-@dataclass(slots=True)
-class JoinGroupRequest:
-    """Timeouts in ms.
-
-    member_id                  empty at the first join
-    group_instance_id          of a static member
-    protocols                  in the order of preference
-    requires_known_member_id   the client expects MEMBER_ID_REQUIRED at its first join (version 4 and later)
-    can_skip_assignment        the client understands `skip_assignment` (version 9 and later)
-    """
-
-    group_id: str
-    session_timeout_ms: int
-    rebalance_timeout_ms: int
-    member_id: str
-    group_instance_id: str | None
-    protocol_type: str
-    protocols: Sequence[GroupProtocol]
-    reason: str | None = None
-    requires_known_member_id: bool = True
-    can_skip_assignment: bool = False
-
-
-class JoinedMember(NamedTuple):
+class JoinedMember(Struct):
     """A member as the leader sees it."""
 
-    member_id: str
-    group_instance_id: str | None
-    metadata: bytes
+    member_id: String
+    group_instance_id: NullableString = since(5, default=None)
+    metadata: Bytes
 
 
-class JoinGroupResponse(NamedTuple):
+class JoinGroupResponse(Struct, flexible=6):
     """`skip_assignment`: the leader came back, and the present assignment stays."""
 
-    error: ErrorCode = ErrorCode.NONE
-    member_id: str = NO_MEMBER_ID
-    generation: int = NO_GENERATION
-    protocol_type: str | None = None
-    protocol: str | None = None
-    leader: str = NO_MEMBER_ID
-    skip_assignment: bool = False
+    throttle_ms: Int32 = since(2, default=0)
+    error: Error = ErrorCode.NONE
+    generation: Int32 = NO_GENERATION
+    protocol_type: NullableString = since(7, default=None)
+    protocol: Annotated[String | None, Nullable(_NULL_PROTOCOL_FROM)] = None
+    leader: String = NO_MEMBER_ID
+    skip_assignment: Bool = since(9, default=False)
+    member_id: String = NO_MEMBER_ID
     members: Sequence[JoinedMember] = ()
+
+    def encode(self, version: int) -> bytes:
+        """Return the bytes. Before version 7 the name of no protocol is empty."""
+        if self.protocol is None and version < _NULL_PROTOCOL_FROM:
+            return self.replaced(protocol="").encode(version)
+        return super().encode(version)
+
+
+class GroupProtocol(Struct):
+    """An assignor that a member supports, and the member's metadata (a subscription) as opaque bytes."""
+
+    name: String
+    metadata: Bytes
+
+
+class JoinGroupRequest(Request, flexible=6):
+    """Timeouts in ms.
+
+    member_id           empty at the first join
+    group_instance_id   of a static member
+    protocols           in the order of preference
+    """
+
+    group_id: String
+    session_timeout_ms: Int32
+    sent_rebalance_timeout_ms: Int32 = since(1, default=-1)
+    member_id: String
+    group_instance_id: NullableString = since(5, default=None)
+    protocol_type: String
+    protocols: Sequence[GroupProtocol]
+    reason: NullableString = since(8, default=None)
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        """In version 0 the session timeout."""
+        return self.session_timeout_ms if self.version < 1 else self.sent_rebalance_timeout_ms
+
+    @property
+    def requires_known_member_id(self) -> bool:
+        """Whether the client expects MEMBER_ID_REQUIRED at its first join."""
+        return self.version >= 4
+
+    @property
+    def can_skip_assignment(self) -> bool:
+        """Whether the client understands `skip_assignment`."""
+        return self.version >= 9
+
+    def refused(self, code: ErrorCode, message: str) -> JoinGroupResponse:
+        """The refusal, with the member id of the request."""
+        return JoinGroupResponse(error=code, member_id=self.member_id)

@@ -2,30 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Sequence
 
-from barnabas.protocol.errors import ErrorCode
-
-
-@dataclass(slots=True)
-class SyncGroupRequest:
-    """`assignments` by member id, only from the leader. `protocol_type` and `protocol` are None in old versions."""
-
-    group_id: str
-    generation: int
-    member_id: str
-    group_instance_id: str | None
-    protocol_type: str | None
-    protocol: str | None
-    assignments: Mapping[str, bytes]
+from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.wire.fields import since
+from barnabas.protocol.wire.structures import Request, Struct
+from barnabas.protocol.wire.types import Bytes, Error, Int32, NullableString, String
 
 
-class SyncGroupResponse(NamedTuple):
+class SyncGroupResponse(Struct, flexible=4):
     """The member's own assignment, as the leader encoded it."""
 
-    error: ErrorCode = ErrorCode.NONE
-    protocol_type: str | None = None
-    protocol: str | None = None
-    assignment: bytes = b""
+    throttle_ms: Int32 = since(1, default=0)
+    error: Error = ErrorCode.NONE
+    protocol_type: NullableString = since(5, default=None)
+    protocol: NullableString = since(5, default=None)
+    assignment: Bytes = b""
+
+
+class MemberAssignment(Struct):
+    """One member's part of the assignment."""
+
+    member_id: String
+    assignment: Bytes
+
+
+class SyncGroupRequest(Request, flexible=4):
+    """`assignments`: only from the leader."""
+
+    group_id: String
+    generation: Int32
+    member_id: String
+    group_instance_id: NullableString = since(3, default=None)
+    protocol_type: NullableString = since(5, default=None)
+    protocol: NullableString = since(5, default=None)
+    assignments: Sequence[MemberAssignment] = ()
+
+    def check(self) -> None:
+        """Raise BrokerError where protocol type or name is null in a version that has them."""
+        if self.version >= 5 and None in (self.protocol_type, self.protocol):
+            raise BrokerError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "protocol type and name are not there")
+
+    def refused(self, code: ErrorCode, message: str) -> SyncGroupResponse:
+        """The refusal."""
+        return SyncGroupResponse(error=code)

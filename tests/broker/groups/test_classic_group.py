@@ -11,6 +11,7 @@ from barnabas.broker.groups.group import GroupState
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.groups.join_group import JoinedMember
 from barnabas.protocol.messages.groups.leave_group import LeavingMember
+from barnabas.protocol.messages.groups.sync_group import SyncGroupResponse
 from tests.support.groups.groups import REBALANCE_MS, SESSION_MS, GroupHost
 
 
@@ -29,7 +30,7 @@ def test_the_first_join_gets_an_id_and_the_second_one_a_generation(host: GroupHo
     answer = host.joined(second)
     assert (answer.error, answer.generation, answer.leader) == (ErrorCode.NONE, 1, first.member_id)
     assert (answer.protocol_type, answer.protocol) == ("consumer", "range")
-    assert answer.members == [JoinedMember(first.member_id, None, b"topics")]
+    assert answer.members == [JoinedMember(member_id=first.member_id, metadata=b"topics")]
 
 
 def test_a_client_before_version_4_joins_without_a_second_request(host: GroupHost) -> None:
@@ -68,7 +69,7 @@ def test_a_failed_write_makes_all_members_join_again(host: GroupHost) -> None:
     host.pass_time(0)
     number = host.sync(member, 1, {member: b"0"})
     host.write_done(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    assert host.synced(number) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, None, None, b"")
+    assert host.synced(number) == SyncGroupResponse(error=ErrorCode.COORDINATOR_NOT_AVAILABLE)
     assert host.heartbeat(member, 1) == ErrorCode.REBALANCE_IN_PROGRESS
 
 
@@ -218,7 +219,10 @@ def test_members_leave_in_one_rebalance_by_id_or_instance(host: GroupHost) -> No
     host.pass_time(0)
     host.sync(dynamic, 1, {})
     host.write_done()
-    left = host.leave(LeavingMember("", "i"), LeavingMember("nobody"), LeavingMember(dynamic), LeavingMember(""))
+    left = host.leave(
+        LeavingMember(member_id="", group_instance_id="i"),
+        *(LeavingMember(member_id=each) for each in ("nobody", dynamic, "")),
+    )
     unknown = ErrorCode.UNKNOWN_MEMBER_ID
     assert [each.error for each in left] == [ErrorCode.NONE, unknown, ErrorCode.NONE, unknown]
     assert (len(host.group.roster), host.group.state) == (1, GroupState.PREPARING_REBALANCE)
@@ -229,7 +233,7 @@ def test_waiting_requests_are_answered_when_a_member_leaves_or_repeats_them(host
     host.pass_time(0)
     first, second = host.sync(follower, 1), host.sync(follower, 1)
     assert host.synced(first).error == ErrorCode.REBALANCE_IN_PROGRESS
-    host.leave(LeavingMember(follower))
+    host.leave(LeavingMember(member_id=follower))
     assert host.synced(second).error == ErrorCode.UNKNOWN_MEMBER_ID
     first, second = host.join(leader), host.join()
     assert host.joined(second).error == ErrorCode.MEMBER_ID_REQUIRED

@@ -99,7 +99,7 @@ class GroupMachine(RuleBasedStateMachine):
     def a_client_leaves(self, data: st.DataObject) -> None:
         known = self.known(data)
         if known is not None:
-            self.host.leave(LeavingMember(known[0].member_id, known[1]))
+            self.host.leave(LeavingMember(member_id=known[0].member_id, group_instance_id=known[1]))
 
     @rule(data=st.data())
     def a_client_commits(self, data: st.DataObject) -> None:

@@ -167,7 +167,7 @@ def test_a_member_that_waits_for_its_generation_is_told_to_join_again_when_the_g
 
 def test_invalid_requests_of_classic_members_are_refused(host: ConsumerGroupHost) -> None:
     host.join("new", ["t"])
-    assert joined(host.classic_join(requires_known_member_id=True)).error == ErrorCode.MEMBER_ID_REQUIRED
+    assert joined(host.classic_join(version=4)).error == ErrorCode.MEMBER_ID_REQUIRED
     told = joined(host.classic_join())
     assert told.error == ErrorCode.NONE
     member = told.member_id

@@ -29,7 +29,7 @@ from barnabas.protocol.messages.groups.offset_commit import (
 from barnabas.protocol.messages.groups.share_group_heartbeat import ShareGroupHeartbeatRequest
 from barnabas.protocol.messages.groups.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from barnabas.protocol.messages.groups.streams_topology import Subtopology, Topology
-from barnabas.protocol.messages.groups.sync_group import SyncGroupRequest
+from barnabas.protocol.messages.groups.sync_group import MemberAssignment, SyncGroupRequest
 from barnabas.protocol.topic_name import OFFSETS_TOPIC
 from tests.support.manual_loop import InlineExecutor, ManualLoop
 from tests.support.storage.bench import broker_config
@@ -102,15 +102,24 @@ class EagerClient:
 
 def classic(client: EagerClient) -> None:
     members = client.host.groups.members
-    protocol = GroupProtocol("range", b"\x00\x00\x00\x00\x00\x00\xff\xff\xff\xff")
+    protocol = GroupProtocol(name="range", metadata=b"\x00\x00\x00\x00\x00\x00\xff\xff\xff\xff")
     request = JoinGroupRequest(
-        GROUP, 10_000, 60_000, client.member_id, None, "consumer", [protocol], requires_known_member_id=False
+        group_id=GROUP,
+        session_timeout_ms=10_000,
+        sent_rebalance_timeout_ms=60_000,
+        member_id=client.member_id,
+        protocol_type="consumer",
+        protocols=[protocol],
+        version=3,
     )
 
     def joined(response: Any) -> None:
         client.member_id = response.member_id
         sync = SyncGroupRequest(
-            GROUP, response.generation, response.member_id, None, None, None, {response.member_id: b""}
+            group_id=GROUP,
+            generation=response.generation,
+            member_id=response.member_id,
+            assignments=[MemberAssignment(member_id=response.member_id, assignment=b"")],
         )
         client.then(members.sync(sync), client.joined)
 

@@ -123,7 +123,9 @@ def test_a_subscription_is_kafkas_bytes() -> None:
     assert offer.metadata == bytes.fromhex(
         "0003 00000001 0001 74 00000004 00000007 00000001 0001 74 00000002 00000000 00000002 00000007 ffff"
     )
-    assert subscriber(JoinedMember("m", "i", offer.metadata)) == Subscriber("m", "i", {"t"}, parts(0, 2), 7)
+    assert subscriber(JoinedMember(member_id="m", group_instance_id="i", metadata=offer.metadata)) == Subscriber(
+        "m", "i", {"t"}, parts(0, 2), 7
+    )
     (eager,) = subscriptions(["range"], ["t"], (), NO_GENERATION)
     assert eager.metadata == bytes.fromhex("0003 00000001 0001 74 ffffffff 00000000 ffffffff ffff")
 
@@ -142,7 +144,7 @@ def test_a_subscription_is_kafkas_bytes() -> None:
 )
 def test_user_data_that_is_not_a_generation_is_ignored(version: int, user_data: bytes | None, generation: int) -> None:
     wire = encode_subscription(Subscription(["t"], user_data, {"t": [1]}, 9, None, version))
-    found = subscriber(JoinedMember("m", None, wire))
+    found = subscriber(JoinedMember(member_id="m", metadata=wire))
     assert (found.generation, found.owned) == (generation, parts(1) if version else frozenset())
 
 
@@ -150,4 +152,4 @@ def test_an_undecodable_subscription_is_refused() -> None:
     wire = encode_subscription(Subscription(["t"], None, {"t": [1]}, 9))
     for size in range(len(wire)):
         with pytest.raises(DecodeError):
-            subscriber(JoinedMember("m", None, wire[:size]))
+            subscriber(JoinedMember(member_id="m", metadata=wire[:size]))

@@ -51,6 +51,7 @@ from barnabas.protocol.messages.groups.join_group import GroupProtocol, JoinGrou
 from barnabas.protocol.messages.groups.leave_group import LeaveGroupRequest, LeaveGroupResponse, LeavingMember
 from barnabas.protocol.messages.groups.sync_group import SyncGroupRequest, SyncGroupResponse
 from barnabas.protocol.uuids import ZERO_UUID
+from tests.support.groups.groups import assignment_rows
 
 GROUP = "g"
 SESSION_MS = 45_000
@@ -462,14 +463,14 @@ class ConsumerGroupHost:
         subscription = Subscription(topics, owned=fields.pop("owned", {}))
         metadata = encode_subscription(subscription)
         request = JoinGroupRequest(
-            GROUP,
-            fields.pop("session_ms", SESSION_MS),
-            REBALANCE_MS,
-            member,
-            fields.pop("instance", None),
-            "consumer",
-            [GroupProtocol(fields.pop("assignor", "range"), metadata)],
-            requires_known_member_id=fields.pop("requires_known_member_id", False),
+            group_id=GROUP,
+            session_timeout_ms=fields.pop("session_ms", SESSION_MS),
+            sent_rebalance_timeout_ms=REBALANCE_MS,
+            member_id=member,
+            group_instance_id=fields.pop("instance", None),
+            protocol_type="consumer",
+            protocols=[GroupProtocol(name=fields.pop("assignor", "range"), metadata=metadata)],
+            version=fields.pop("version", 3),
         )
         answer = self.members.join(request, CLIENT)
         told: JoinGroupResponse = now(answer) if answer.done else JoinGroupResponse()
@@ -479,7 +480,15 @@ class ConsumerGroupHost:
         self, member: str, generation: int, assignments: Mapping[str, bytes] | None = None, instance: str | None = None
     ) -> SyncGroupResponse:
         """Sync, and return the response. Raises BrokerError."""
-        request = SyncGroupRequest(GROUP, generation, member, instance, "consumer", "range", assignments or {})
+        request = SyncGroupRequest(
+            group_id=GROUP,
+            generation=generation,
+            member_id=member,
+            group_instance_id=instance,
+            protocol_type="consumer",
+            protocol="range",
+            assignments=assignment_rows(assignments or {}),
+        )
         answer = self.members.sync(request)
         return now(answer) if isinstance(answer, Deferred) else answer
 
@@ -492,7 +501,9 @@ class ConsumerGroupHost:
 
     def classic_leave(self, member: str, instance: str | None = None) -> LeaveGroupResponse:
         """Leave, and return the response."""
-        answer = self.members.leave(LeaveGroupRequest(GROUP, [LeavingMember(member, instance)]))
+        answer = self.members.leave(
+            LeaveGroupRequest(group_id=GROUP, members=[LeavingMember(member_id=member, group_instance_id=instance)])
+        )
         return now(answer) if isinstance(answer, Deferred) else answer
 
     def load_classic(self, value: GroupMetadataValue) -> None:

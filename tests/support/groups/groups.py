@@ -19,12 +19,17 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.groups.metadata import GroupMetadataValue
 from barnabas.protocol.messages.groups.join_group import GroupProtocol, JoinGroupRequest, JoinGroupResponse
 from barnabas.protocol.messages.groups.leave_group import LeavingMember, LeftMember
-from barnabas.protocol.messages.groups.sync_group import SyncGroupRequest, SyncGroupResponse
+from barnabas.protocol.messages.groups.sync_group import MemberAssignment, SyncGroupRequest, SyncGroupResponse
 
 SESSION_MS = 10_000
 REBALANCE_MS = 60_000
 CLIENT = JoiningClient("client", "/127.0.0.1")
 RANGE = (("range", b"topics"),)
+
+
+def assignment_rows(assignments: Mapping[str, bytes]) -> list[MemberAssignment]:
+    """Return the leader's assignments, given by member id, as a request has them."""
+    return [MemberAssignment(member_id=each, assignment=data) for each, data in assignments.items()]
 
 
 class GroupHost:
@@ -57,15 +62,14 @@ class GroupHost:
         """Send the request, and return its number."""
         self.asked += 1
         request = JoinGroupRequest(
-            "g",
-            SESSION_MS,
-            rebalance_ms,
-            member_id,
-            instance,
-            protocol_type,
-            [GroupProtocol(*each) for each in protocols],
-            requires_known_member_id=version >= 4,
-            can_skip_assignment=version >= 9,
+            group_id="g",
+            session_timeout_ms=SESSION_MS,
+            sent_rebalance_timeout_ms=rebalance_ms,
+            member_id=member_id,
+            group_instance_id=instance,
+            protocol_type=protocol_type,
+            protocols=[GroupProtocol(name=name, metadata=metadata) for name, metadata in protocols],
+            version=version,
         )
         joining.join(self.group, request, CLIENT, self.asked)
         self.take()
@@ -82,7 +86,14 @@ class GroupHost:
     ) -> int:
         """Send the request, and return its number."""
         self.asked += 1
-        request = SyncGroupRequest("g", generation, member_id, instance, None, protocol, assignments or {})
+        request = SyncGroupRequest(
+            group_id="g",
+            generation=generation,
+            member_id=member_id,
+            group_instance_id=instance,
+            protocol=protocol,
+            assignments=assignment_rows(assignments or {}),
+        )
         syncing.sync(self.group, request, self.asked)
         self.take()
         return self.asked

@@ -35,6 +35,7 @@ from tests.support.groups.consumer_groups import (
     assigned,
     topics_of,
 )
+from tests.support.groups.groups import assignment_rows
 
 NAMES = ("t", "u")
 """The topics that consumers read."""
@@ -158,22 +159,26 @@ class OldClient(Client):
             elif self.joined is not None:
                 assignments = self.assign(host) if self.joined.members else {}
                 request = SyncGroupRequest(
-                    GROUP, self.generation, self.member_id, self.instance, "consumer", "range", assignments
+                    group_id=GROUP,
+                    generation=self.generation,
+                    member_id=self.member_id,
+                    group_instance_id=self.instance,
+                    protocol_type="consumer",
+                    protocol="range",
+                    assignments=assignment_rows(assignments),
                 )
                 answer = host.members.sync(request)
                 then(answer, answered)
             else:
                 metadata = encode_subscription(Subscription(NAMES))
                 join = JoinGroupRequest(
-                    GROUP,
-                    SESSION_MS,
-                    REBALANCE_MS,
-                    self.member_id,
-                    self.instance,
-                    "consumer",
-                    [GroupProtocol("range", metadata)],
-                    requires_known_member_id=True,
-                    can_skip_assignment=True,
+                    group_id=GROUP,
+                    session_timeout_ms=SESSION_MS,
+                    sent_rebalance_timeout_ms=REBALANCE_MS,
+                    member_id=self.member_id,
+                    group_instance_id=self.instance,
+                    protocol_type="consumer",
+                    protocols=[GroupProtocol(name="range", metadata=metadata)],
                 )
                 then(host.members.join(join, CLIENT), answered)
         except BrokerError as error:
@@ -219,7 +224,8 @@ class OldClient(Client):
 
     def leave(self, host: ConsumerGroupHost, answered: Answers) -> None:
         try:
-            then(host.members.leave(LeaveGroupRequest(GROUP, [LeavingMember(self.member_id, self.instance)])), answered)
+            member = LeavingMember(member_id=self.member_id, group_instance_id=self.instance)
+            then(host.members.leave(LeaveGroupRequest(group_id=GROUP, members=[member])), answered)
         except BrokerError:
             answered(None)
 
