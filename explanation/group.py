@@ -66,7 +66,7 @@ def json_of(explained: ExplainedGroup) -> dict[str, Any]:
             for each in facts.members
         ],
         "partitions": [_partition(each) for each in explained.partitions],
-        "events": [each._asdict() for each in facts.events],
+        "events": [each.as_dict() for each in facts.events],
         "problems": list(facts.problems),
     }
 
@@ -126,7 +126,7 @@ def _partition(finding: PartitionFinding) -> dict[str, Any]:
         "overtaken_earliest_ms": finding.overtaken_earliest_ms,
         "overtaken_latest_ms": finding.overtaken_latest_ms,
         "rule": finding.rule,
-        "deletions": [each._asdict() for each in lag.deletions],
+        "deletions": [each.as_dict() for each in lag.deletions],
     }
 
 

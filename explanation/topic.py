@@ -75,7 +75,7 @@ def json_of(topic: str, explained: ExplainTopicResponse) -> dict[str, Any]:
                 "compaction": None if each.compaction is None else _compaction(each.compaction),
                 "removable_segments": each.removable_segments,
                 "removable_bytes": each.removable_bytes,
-                "copy": None if each.copy is None else each.copy._asdict(),
+                "copy": None if each.copy is None else each.copy.as_dict(),
             }
             for each in explained.partitions
         ],
@@ -120,7 +120,7 @@ def _segment(segment: ExplainedSegment) -> dict[str, Any]:
 
 
 def _compaction(compaction: ExplainedCompaction) -> dict[str, Any]:
-    return {**compaction._asdict(), "waits_for": list(compaction.waits_for)}
+    return {**compaction.as_dict(), "waits_for": list(compaction.waits_for)}
 
 
 def _unread(explained: ExplainTopicResponse) -> Iterator[str]:

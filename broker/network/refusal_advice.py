@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from barnabas.protocol.kafka.apis import KAFKA_APIS
+from barnabas.protocol.kafka.apis import KAFKA_APIS, OWN_APIS
 from barnabas.protocol.messages.api_key import OWN_KEYS
 
 _BETWEEN_BROKERS: Final = "it is sent between the nodes of a Kafka cluster; Barnabas joins no cluster: see standby.md"
@@ -27,7 +27,7 @@ _UNSERVED: Final = {
 
 def refusal_advice(api: int, version: int) -> str:
     """Return why Kafka's API or version is not served, and what to do."""
-    for served in KAFKA_APIS:
+    for served in (*KAFKA_APIS, *OWN_APIS):
         if served.key == api:
             what = (
                 "update the client" if version < served.lowest else "the client has to ask ApiVersions for them first"

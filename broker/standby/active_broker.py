@@ -53,34 +53,38 @@ class ActiveBroker:
 
     async def identify(self) -> StandbyIdentity:
         """Return the broker's identity."""
-        identity = (await self._ask(StandbyRequest(StandbyAction.IDENTIFY))).identity
+        identity = (await self._ask(StandbyRequest(action=StandbyAction.IDENTIFY))).identity
         if identity is None or not identity.directory_ids:
             raise BrokerConnectionError(f"{self._connection.address}: the answer has no identity")
         return identity
 
     async def metadata(self, offset: int, last_crc: int | None) -> StandbyResponse:
         """Return metadata from `offset` on; waits METADATA_WAIT_MS for news."""
-        return await self._ask(StandbyRequest(StandbyAction.METADATA, offset, last_crc, METADATA_WAIT_MS))
+        return await self._ask(
+            StandbyRequest(
+                action=StandbyAction.METADATA, offset=offset, last_crc=last_crc, max_wait_ms=METADATA_WAIT_MS
+            )
+        )
 
     async def snapshot(self, snapshot: SnapshotName, position: int) -> bytes:
         """Return bytes of a snapshot, none at its end."""
-        return (await self._ask(StandbyRequest(StandbyAction.SNAPSHOT, position, snapshot=snapshot))).data
+        return (await self._ask(StandbyRequest(action=StandbyAction.SNAPSHOT, offset=position, snapshot=snapshot))).data
 
     async def freeze(self, number: int, time_ms: int) -> StandbyResponse:
         """Let the broker refuse writes for a time; return the ends of its logs."""
-        return await self._ask(StandbyRequest(StandbyAction.FREEZE, max_wait_ms=time_ms, number=number))
+        return await self._ask(StandbyRequest(action=StandbyAction.FREEZE, max_wait_ms=time_ms, number=number))
 
     async def unfreeze(self) -> None:
         """Let the broker accept writes again."""
-        await self._ask(StandbyRequest(StandbyAction.UNFREEZE))
+        await self._ask(StandbyRequest(action=StandbyAction.UNFREEZE))
 
     async def retire(self, number: int) -> None:
         """Let the frozen broker stop for good."""
-        await self._ask(StandbyRequest(StandbyAction.RETIRE, number=number))
+        await self._ask(StandbyRequest(action=StandbyAction.RETIRE, number=number))
 
     async def fence(self, number: int) -> None:
         """Let a broker that was replaced in an unplanned takeover stop for good."""
-        await self._ask(StandbyRequest(StandbyAction.FENCE, number=number))
+        await self._ask(StandbyRequest(action=StandbyAction.FENCE, number=number))
 
     def close(self) -> None:
         """Close the connection; a request in flight fails."""

@@ -81,7 +81,7 @@ class MetadataCopy:
 
     def part_path(self, snapshot: SnapshotName) -> Path:
         """Return where the bytes of a snapshot are written until `install`."""
-        final = snapshot_path(self._log.directory, SnapshotId(*snapshot))
+        final = snapshot_path(self._log.directory, _id_of(snapshot))
         return final.with_name(final.name + PART_SUFFIX)
 
     def install(self, snapshot: SnapshotName) -> None:
@@ -91,10 +91,10 @@ class MetadataCopy:
             with part.open("rb") as file:
                 os.fsync(file.fileno())
             older = list_snapshots(directory)
-            part.rename(snapshot_path(directory, SnapshotId(*snapshot)))
+            part.rename(snapshot_path(directory, _id_of(snapshot)))
             sync_directory(directory)
             found = read_newest_snapshot(directory)
-            if found is None or found.id != SnapshotId(*snapshot):
+            if found is None or found.id != _id_of(snapshot):
                 raise MetadataError(f"{directory}: the active broker's snapshot {snapshot} is damaged")
             self._log.restart_at(found.id.end_offset)
             for each in older:
@@ -127,3 +127,7 @@ class MetadataCopy:
         before, self.image = self.image, after
         for listener in self._listeners:
             listener(before, after)
+
+
+def _id_of(snapshot: SnapshotName) -> SnapshotId:
+    return SnapshotId(snapshot.end_offset, snapshot.epoch)

@@ -157,11 +157,11 @@ class Admin:
 
         Raises RefusedError.
         """
-        return await explain_topic(self._cluster, self.config, ExplainTopicRequest(topic, partition))
+        return await explain_topic(self._cluster, self.config, ExplainTopicRequest(topic=topic, partition=partition))
 
     async def explain_setting(self, topic: str, name: str) -> ExplainTopicResponse:
         """The value in force of a topic's property, and all layers that have one. Raises RefusedError."""
-        return await explain_topic(self._cluster, self.config, ExplainTopicRequest(topic, setting=name))
+        return await explain_topic(self._cluster, self.config, ExplainTopicRequest(topic=topic, setting=name))
 
     async def list_topics(self) -> list[TopicDescription]:
         """All topics, by name."""

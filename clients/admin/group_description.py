@@ -92,7 +92,7 @@ async def _describe_consumer_group(connection: Connection, group: str) -> GroupD
 
 async def _describe_streams_group(connection: Connection, group: str) -> GroupDescription:
     """Describe a streams group, whose members have tasks and no partitions of their own."""
-    facts: ExplainGroupResponse = await connection.request(ApiKey.EXPLAIN_GROUP, ExplainGroupRequest(group))
+    facts: ExplainGroupResponse = await connection.request(ApiKey.EXPLAIN_GROUP, ExplainGroupRequest(group_id=group))
     if facts.error is not ErrorCode.NONE or facts.group_type != _STREAMS:
         raise RefusedError(ErrorCode.GROUP_ID_NOT_FOUND, facts.message or f"there is no group {group!r}")
     members = [

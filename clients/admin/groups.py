@@ -29,7 +29,9 @@ async def explain_group(cluster: Cluster, config: ClientConfig, group: str) -> E
 
     async def attempt() -> ExplainGroupResponse:
         connection = await cluster.connections.any_connection()
-        response: ExplainGroupResponse = await connection.request(ApiKey.EXPLAIN_GROUP, ExplainGroupRequest(group))
+        response: ExplainGroupResponse = await connection.request(
+            ApiKey.EXPLAIN_GROUP, ExplainGroupRequest(group_id=group)
+        )
         if response.error is not ErrorCode.NONE:
             raise RefusedError(response.error, response.message or f"group {group!r} cannot be explained")
         return response

@@ -15,7 +15,7 @@ async def explain_start(
     cluster: Cluster, config: ClientConfig, *, client_metrics: bool = False
 ) -> ExplainStartResponse:
     """Ask for the last start. Raises RefusedError."""
-    request = ExplainStartRequest(client_metrics)
+    request = ExplainStartRequest(client_metrics=client_metrics)
     response: ExplainStartResponse = await ask_any(cluster, config, ApiKey.EXPLAIN_START, request)
     if response.error is not ErrorCode.NONE:
         raise RefusedError(response.error, response.message or reason_of(response.error))

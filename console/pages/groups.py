@@ -138,7 +138,7 @@ def _told(found: ExplainedGroup | str | None, rows: Sequence[PartitionLag]) -> E
         return (finding.lag.topic, finding.lag.partition) in on_page
 
     partitions = tuple(each for each in found.partitions if not is_shown(each))
-    others = replace(found, partitions=partitions, facts=replace(found.facts, problems=()))
+    others = replace(found, partitions=partitions, facts=found.facts.replaced(problems=()))
     warnings = shortened(list(group_warnings(others)), "partition that retention takes from the group")
     return Explained([each.strip() for each in sentences_of(found, is_shown)], warnings)
 

@@ -144,6 +144,14 @@ KAFKA_APIS: Sequence[KafkaApi] = (
     KafkaApi(ApiKey.DELETE_SHARE_GROUP_OFFSETS, 0, 0, 0, "groups"),
 )
 
+OWN_APIS: Sequence[KafkaApi] = (
+    KafkaApi(ApiKey.STANDBY, 0, 0, 0, "cluster"),
+    KafkaApi(ApiKey.EXPLAIN_GROUP, 0, 0, 0, "groups"),
+    KafkaApi(ApiKey.EXPLAIN_START, 0, 0, 0, "cluster"),
+    KafkaApi(ApiKey.EXPLAIN_TOPIC, 0, 0, 0, "topics"),
+)
+"""Barnabas' own, which Kafka does not have."""
+
 
 class Route:
     """One version of one API."""
@@ -167,6 +175,8 @@ class Route:
 
 
 ROUTES: dict[tuple[int, int], Route] = {
-    (int(api.key), version): Route(api, version) for api in KAFKA_APIS for version in range(api.lowest, api.highest + 1)
+    (int(api.key), version): Route(api, version)
+    for api in (*KAFKA_APIS, *OWN_APIS)
+    for version in range(api.lowest, api.highest + 1)
 }
 """By key and version."""

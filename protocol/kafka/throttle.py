@@ -83,6 +83,11 @@ _FIRST_FROM: Final[dict[int, int]] = {
     ApiKey.SHARE_ACKNOWLEDGE: 0,
     ApiKey.STREAMS_GROUP_HEARTBEAT: 0,
     ApiKey.STREAMS_GROUP_DESCRIBE: 0,
+    ApiKey.MIRRORS: 0,
+    ApiKey.STANDBY: 0,
+    ApiKey.EXPLAIN_GROUP: 0,
+    ApiKey.EXPLAIN_START: 0,
+    ApiKey.EXPLAIN_TOPIC: 0,
 }
 """APIs whose first field it is, with the first version that has it."""
 

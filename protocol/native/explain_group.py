@@ -31,6 +31,7 @@ from barnabas.protocol.native.fields import (
     integer,
     long_text,
     optional_text,
+    plain,
     row,
     text,
 )
@@ -43,7 +44,7 @@ def encode_request(request: ExplainGroupRequest) -> dict[str, Any]:
 
 def decode_request(body: dict[str, Any]) -> ExplainGroupRequest:
     """Raises DecodeError, naming the field."""
-    return ExplainGroupRequest(text(field(body, "group"), "group"))
+    return ExplainGroupRequest(group_id=text(field(body, "group"), "group"))
 
 
 def encode_response(response: ExplainGroupResponse) -> dict[str, Any]:
@@ -55,9 +56,9 @@ def encode_response(response: ExplainGroupResponse) -> dict[str, Any]:
         "state": response.state,
         "type": response.group_type,
         "state_since_ms": response.state_since_ms,
-        "members": [list(each) for each in response.members],
-        "partitions": [[*each[:-1], [list(deletion) for deletion in each.deletions]] for each in response.partitions],
-        "events": [list(each) for each in response.events],
+        "members": plain(response.members),
+        "partitions": plain(response.partitions),
+        "events": plain(response.events),
         "problems": list(response.problems),
     }
 
@@ -65,16 +66,16 @@ def encode_response(response: ExplainGroupResponse) -> dict[str, Any]:
 def decode_response(body: dict[str, Any]) -> ExplainGroupResponse:
     """Raises DecodeError, naming the field."""
     return ExplainGroupResponse(
-        error_code(field(body, "error"), "error"),
-        long_text(field(body, "message", None), "message"),
-        integer(field(body, "now_ms"), "now_ms", INT64),
-        text(field(body, "state"), "state"),
-        text(field(body, "type"), "type"),
-        _optional(field(body, "state_since_ms"), "state_since_ms"),
-        [_member(each) for each in array(field(body, "members"), "members")],
-        [_partition(each) for each in array(field(body, "partitions"), "partitions")],
-        [_event(each) for each in array(field(body, "events"), "events")],
-        [long_text(each, "problems[]") or "" for each in array(field(body, "problems", []), "problems")],
+        error=error_code(field(body, "error"), "error"),
+        message=long_text(field(body, "message", None), "message"),
+        now_ms=integer(field(body, "now_ms"), "now_ms", INT64),
+        state=text(field(body, "state"), "state"),
+        group_type=text(field(body, "type"), "type"),
+        state_since_ms=_optional(field(body, "state_since_ms"), "state_since_ms"),
+        members=[_member(each) for each in array(field(body, "members"), "members")],
+        partitions=[_partition(each) for each in array(field(body, "partitions"), "partitions")],
+        events=[_event(each) for each in array(field(body, "events"), "events")],
+        problems=[long_text(each, "problems[]") or "" for each in array(field(body, "problems", []), "problems")],
     )
 
 

@@ -33,6 +33,7 @@ from barnabas.protocol.native.fields import (
     integer,
     long_text,
     number,
+    plain,
     row,
     text,
 )
@@ -45,7 +46,7 @@ def encode_request(request: ExplainStartRequest) -> dict[str, Any]:
 
 def decode_request(body: dict[str, Any]) -> ExplainStartRequest:
     """Raises DecodeError, naming the field."""
-    return ExplainStartRequest(boolean(field(body, "client_metrics", False), "client_metrics"))
+    return ExplainStartRequest(client_metrics=boolean(field(body, "client_metrics", False), "client_metrics"))
 
 
 def encode_response(response: ExplainStartResponse) -> dict[str, Any]:
@@ -57,39 +58,39 @@ def encode_response(response: ExplainStartResponse) -> dict[str, Any]:
         "loaded_ms": response.loaded_ms,
         "ready_ms": response.ready_ms,
         "booted_ms": response.booted_ms,
-        "directories": [list(each) for each in response.directories],
+        "directories": plain(response.directories),
         "recovered_logs": response.recovered_logs,
         "recovered_bytes": response.recovered_bytes,
-        "logs": [list(each) for each in response.logs],
-        "tasks": [list(each) for each in response.tasks],
+        "logs": plain(response.logs),
+        "tasks": plain(response.tasks),
         "latency_bounds_seconds": list(response.latency_bounds_seconds),
-        "latencies": [[*each[:3], list(each.counts)] for each in response.latencies],
+        "latencies": plain(response.latencies),
         "client_metrics_total": response.client_metrics_total,
-        "client_metrics": [list(each) for each in response.client_metrics],
+        "client_metrics": plain(response.client_metrics),
     }
 
 
 def decode_response(body: dict[str, Any]) -> ExplainStartResponse:
     """Raises DecodeError, naming the field."""
     return ExplainStartResponse(
-        error_code(field(body, "error"), "error"),
-        long_text(field(body, "message", None), "message"),
-        _integer(body, "began_ms"),
-        _integer(body, "loaded_ms"),
-        _integer(body, "ready_ms"),
-        _optional(field(body, "booted_ms"), "booted_ms"),
-        [_directory(each) for each in array(field(body, "directories"), "directories")],
-        _integer(body, "recovered_logs"),
-        _integer(body, "recovered_bytes"),
-        [_log(each) for each in array(field(body, "logs"), "logs")],
-        [_task(each) for each in array(field(body, "tasks", ()), "tasks")],
-        [
+        error=error_code(field(body, "error"), "error"),
+        message=long_text(field(body, "message", None), "message"),
+        began_ms=_integer(body, "began_ms"),
+        loaded_ms=_integer(body, "loaded_ms"),
+        ready_ms=_integer(body, "ready_ms"),
+        booted_ms=_optional(field(body, "booted_ms"), "booted_ms"),
+        directories=[_directory(each) for each in array(field(body, "directories"), "directories")],
+        recovered_logs=_integer(body, "recovered_logs"),
+        recovered_bytes=_integer(body, "recovered_bytes"),
+        logs=[_log(each) for each in array(field(body, "logs"), "logs")],
+        tasks=[_task(each) for each in array(field(body, "tasks", ()), "tasks")],
+        latency_bounds_seconds=[
             number(each, "latency_bounds_seconds[]")
             for each in array(field(body, "latency_bounds_seconds", ()), "latency_bounds_seconds")
         ],
-        [_latency(each) for each in array(field(body, "latencies", ()), "latencies")],
-        integer(field(body, "client_metrics_total", 0), "client_metrics_total", INT64),
-        [_client_metric(each) for each in array(field(body, "client_metrics", []), "client_metrics")],
+        latencies=[_latency(each) for each in array(field(body, "latencies", ()), "latencies")],
+        client_metrics_total=integer(field(body, "client_metrics_total", 0), "client_metrics_total", INT64),
+        client_metrics=[_client_metric(each) for each in array(field(body, "client_metrics", []), "client_metrics")],
     )
 
 

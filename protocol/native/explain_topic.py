@@ -15,7 +15,7 @@ response  error, message, now_ms, settings [[name, value or nil, source, origin,
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from barnabas.protocol.messages.topics.explain_topic import (
     ExplainedCompaction,
@@ -36,12 +36,10 @@ from barnabas.protocol.native.fields import (
     long_text,
     number,
     optional_text,
+    plain,
     row,
     text,
 )
-
-_SEGMENTS: Final = ExplainedPartition._fields.index("segments")
-"""The fields before it are numbers and texts, which are sent as they are."""
 
 
 def encode_request(request: ExplainTopicRequest) -> dict[str, Any]:
@@ -53,9 +51,9 @@ def decode_request(body: dict[str, Any]) -> ExplainTopicRequest:
     """Raises DecodeError, naming the field."""
     partition = field(body, "partition", None)
     return ExplainTopicRequest(
-        text(field(body, "topic"), "topic"),
-        None if partition is None else integer(partition, "partition", INT32),
-        optional_text(field(body, "setting", None), "setting"),
+        topic=text(field(body, "topic"), "topic"),
+        partition=None if partition is None else integer(partition, "partition", INT32),
+        setting=optional_text(field(body, "setting", None), "setting"),
     )
 
 
@@ -65,31 +63,21 @@ def encode_response(response: ExplainTopicResponse) -> dict[str, Any]:
         "error": int(response.error),
         "message": response.message,
         "now_ms": response.now_ms,
-        "settings": [list(each) for each in response.settings],
-        "layers": [list(each) for each in response.layers],
-        "partitions": [
-            [
-                *each[:_SEGMENTS],
-                [[*segment[:-2], list(segment.kept_by), segment.held_by] for segment in each.segments],
-                None if each.compaction is None else list(each.compaction),
-                each.removable_segments,
-                each.removable_bytes,
-                None if each.copy is None else list(each.copy),
-            ]
-            for each in response.partitions
-        ],
+        "settings": plain(response.settings),
+        "layers": plain(response.layers),
+        "partitions": plain(response.partitions),
     }
 
 
 def decode_response(body: dict[str, Any]) -> ExplainTopicResponse:
     """Raises DecodeError, naming the field."""
     return ExplainTopicResponse(
-        error_code(field(body, "error"), "error"),
-        long_text(field(body, "message", None), "message"),
-        integer(field(body, "now_ms"), "now_ms", INT64),
-        [_setting(each) for each in array(field(body, "settings"), "settings")],
-        [_partition(each) for each in array(field(body, "partitions"), "partitions")],
-        [_setting(each) for each in array(field(body, "layers"), "layers")],
+        error=error_code(field(body, "error"), "error"),
+        message=long_text(field(body, "message", None), "message"),
+        now_ms=integer(field(body, "now_ms"), "now_ms", INT64),
+        settings=[_setting(each) for each in array(field(body, "settings"), "settings")],
+        partitions=[_partition(each) for each in array(field(body, "partitions"), "partitions")],
+        layers=[_setting(each) for each in array(field(body, "layers"), "layers")],
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from barnabas.protocol.errors import DecodeError, ErrorCode
+from barnabas.protocol.wire.structures import Struct
 
 PartitionT = TypeVar("PartitionT")
 TopicT = TypeVar("TopicT")
@@ -144,3 +145,10 @@ def _what(value: Any) -> str:
     if isinstance(value, list):
         return f"an array of {len(value)} values"
     return f"of type {type(value).__name__}"
+
+
+def plain(value: Any) -> Any:
+    """Return a structure as a row of its values, in wire order; also those within it and in sequences."""
+    if isinstance(value, Struct):
+        return [plain(each) for each in value.as_dict().values()]
+    return [plain(each) for each in value] if isinstance(value, list | tuple) else value

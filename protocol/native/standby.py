@@ -30,6 +30,7 @@ from barnabas.protocol.native.fields import (
     field,
     integer,
     long_text,
+    plain,
     row,
     text,
 )
@@ -38,11 +39,11 @@ from barnabas.protocol.native.fields import (
 def encode_request(request: StandbyRequest) -> dict[str, Any]:
     """The body of a request."""
     return {
-        "action": request.action.value,
+        "action": str(request.action),
         "offset": request.offset,
         "last_crc": request.last_crc,
         "max_wait_ms": request.max_wait_ms,
-        "snapshot": None if request.snapshot is None else list(request.snapshot),
+        "snapshot": plain(request.snapshot),
         "number": request.number,
     }
 
@@ -54,49 +55,40 @@ def decode_request(body: dict[str, Any]) -> StandbyRequest:
         raise DecodeError(f"action={action!r} is not one of {', '.join(StandbyAction)}")
     last_crc = field(body, "last_crc", None)
     return StandbyRequest(
-        StandbyAction(action),
-        integer(field(body, "offset", 0), "offset", INT64),
-        None if last_crc is None else integer(last_crc, "last_crc", INT64),
-        integer(field(body, "max_wait_ms", 0), "max_wait_ms", INT32),
-        _snapshot(field(body, "snapshot", None)),
-        integer(field(body, "number", 0), "number", INT32),
+        action=StandbyAction(action),
+        offset=integer(field(body, "offset", 0), "offset", INT64),
+        last_crc=None if last_crc is None else integer(last_crc, "last_crc", INT64),
+        max_wait_ms=integer(field(body, "max_wait_ms", 0), "max_wait_ms", INT32),
+        snapshot=_snapshot(field(body, "snapshot", None)),
+        number=integer(field(body, "number", 0), "number", INT32),
     )
 
 
 def encode_response(response: StandbyResponse) -> dict[str, Any]:
     """The body of an answer."""
-    identity = response.identity
     return {
         "error": int(response.error),
         "message": response.message,
         "end_offset": response.end_offset,
         "data": response.data,
-        "snapshot": None if response.snapshot is None else list(response.snapshot),
+        "snapshot": plain(response.snapshot),
         "is_other_log": response.is_other_log,
-        "ends": [list(each) for each in response.ends],
-        "identity": None
-        if identity is None
-        else [
-            identity.cluster_id,
-            identity.node_id,
-            list(identity.directory_ids),
-            identity.number,
-            identity.bootstrap_checkpoint,
-        ],
+        "ends": plain(response.ends),
+        "identity": plain(response.identity),
     }
 
 
 def decode_response(body: dict[str, Any]) -> StandbyResponse:
     """Raises DecodeError, naming the field."""
     return StandbyResponse(
-        error_code(field(body, "error"), "error"),
-        long_text(field(body, "message", None), "message"),
-        _identity(field(body, "identity", None)),
-        integer(field(body, "end_offset", -1), "end_offset", INT64),
-        binary(field(body, "data", b""), "data"),
-        _snapshot(field(body, "snapshot", None)),
-        boolean(field(body, "is_other_log", False), "is_other_log"),
-        [_end(each) for each in array(field(body, "ends", []), "ends")],
+        error=error_code(field(body, "error"), "error"),
+        message=long_text(field(body, "message", None), "message"),
+        identity=_identity(field(body, "identity", None)),
+        end_offset=integer(field(body, "end_offset", -1), "end_offset", INT64),
+        data=binary(field(body, "data", b""), "data"),
+        snapshot=_snapshot(field(body, "snapshot", None)),
+        is_other_log=boolean(field(body, "is_other_log", False), "is_other_log"),
+        ends=[_end(each) for each in array(field(body, "ends", []), "ends")],
     )
 
 

@@ -30,7 +30,7 @@ class StructType(type):
         if not all(isinstance(each, str) for each in annotations.values()) or "__annotate_func__" in body:
             raise TypeError(f"the module of {name} lacks `from __future__ import annotations`")
         own = {each: text for each, text in annotations.items() if not text.startswith("ClassVar[")}
-        if reserved := sorted({"encode", "decode", "replaced"} & own.keys()):
+        if reserved := sorted({"encode", "decode", "replaced", "as_dict"} & own.keys()):
             raise TypeError(f"{name} has a field {reserved[0]}, which is a method of structures")
         defaults = {each: body.pop(each) for each in own if each in body}
         base = bases[0] if bases else None
@@ -87,9 +87,13 @@ class Struct(metaclass=StructType):
             encoder = encoders[version] = write_encoder(type(self), version, version >= type(self).flexible_from)
         return encoder(self)
 
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields' values by name, in wire order. Structures within it stay as they are."""
+        return {name: getattr(self, name) for name in self.wire_annotations}
+
     def replaced(self, **fields: Any) -> Self:
         """Return a copy with other values of these fields."""
-        return type(self)(**{name: getattr(self, name) for name in self.wire_annotations} | fields)
+        return type(self)(**self.as_dict() | fields)
 
     @classmethod
     def _decoder(cls, version: int) -> Callable[[Any, int], tuple[Any, int]]:

@@ -6,7 +6,6 @@ import asyncio
 import html
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -107,6 +106,6 @@ def test_latencies_are_those_between_two_answers_of_the_same_run() -> None:
     fetch = Latency("fetch", 4, 2, 1.25, 0.001, 0.1)
     produce = Latency("produce", 100, 0, 5.0, None, None)
     assert latencies_between(before, after) == [produce, fetch]
-    restarted = replace(before, began_ms=0)
+    restarted = before.replaced(began_ms=0)
     assert [each.requests for each in latencies_between(restarted, after)] == [100, 94]
     assert latencies_between(after, after) == []

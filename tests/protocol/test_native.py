@@ -26,31 +26,6 @@ from barnabas.protocol.messages.cluster.configs import (
     DescribeConfigsResponse,
     DescribeConfigsResult,
 )
-from barnabas.protocol.messages.cluster.explain_start import (
-    ApiLatency,
-    ClientMetric,
-    ExplainStartRequest,
-    ExplainStartResponse,
-    RecoveredLog,
-    StartedDirectory,
-    TaskRuns,
-)
-from barnabas.protocol.messages.cluster.mirrors import (
-    MirrorAction,
-    MirrorDescription,
-    MirroredPartition,
-    MirroredTopic,
-    MirrorsRequest,
-    MirrorsResponse,
-)
-from barnabas.protocol.messages.cluster.standby import (
-    PartitionEnd,
-    SnapshotName,
-    StandbyAction,
-    StandbyIdentity,
-    StandbyRequest,
-    StandbyResponse,
-)
 from barnabas.protocol.messages.data.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
@@ -109,14 +84,6 @@ from barnabas.protocol.messages.groups.describe_groups import (
     DescribeGroupsRequest,
     DescribeGroupsResponse,
 )
-from barnabas.protocol.messages.groups.explain_group import (
-    Deletion,
-    ExplainGroupRequest,
-    ExplainGroupResponse,
-    GroupEvent,
-    MemberTiming,
-    PartitionLag,
-)
 from barnabas.protocol.messages.groups.groups import (
     DeleteGroupResult,
     DeleteGroupsRequest,
@@ -161,15 +128,6 @@ from barnabas.protocol.messages.security.sasl import (
     SaslAuthenticateResponse,
     SaslHandshakeRequest,
     SaslHandshakeResponse,
-)
-from barnabas.protocol.messages.topics.explain_topic import (
-    ExplainedCompaction,
-    ExplainedCopy,
-    ExplainedPartition,
-    ExplainedSegment,
-    ExplainTopicRequest,
-    ExplainTopicResponse,
-    SettingValue,
 )
 from barnabas.protocol.messages.topics.log_dirs import (
     AlterReplicaLogDir,
@@ -230,6 +188,7 @@ from barnabas.protocol.native.apis import NATIVE_APIS
 from barnabas.protocol.native.fetch import FetchedRecords
 from barnabas.protocol.native.frame import split_frame
 from barnabas.protocol.uuids import random_uuid
+from tests.support.own_exchanges import OWN_EXCHANGES
 
 FENCED = TxnPartitionResult(7, ErrorCode.INVALID_PRODUCER_EPOCH)
 TOPIC: dict[str, Any] = {"name": "t", "topic_id": random_uuid(), "partitions": 3}
@@ -554,121 +513,7 @@ EXCHANGES: list[tuple[ApiKey, Any, Any]] = [
         ListTransactionsRequest(["Ongoing"], [7], 60_000, "x.*"),
         ListTransactionsResponse([TransactionListing("x", 7, "Ongoing")], ["Odd"], ErrorCode.NONE),
     ),
-    (
-        ApiKey.MIRRORS,
-        MirrorsRequest(MirrorAction.ALTER, ["east"], {"topics": ["a.*"], "keep_cut": True, "start": "7"}, True),
-        MirrorsResponse(
-            ErrorCode.NONE,
-            None,
-            [
-                MirrorDescription(
-                    "east",
-                    {"bootstrap": ["h:9092"], "command_config": None, "max_bytes_per_second": 1},
-                    "running",
-                    "the source is unreachable",
-                    [MirroredTopic("a", "mirrored", "x" * 22), MirroredTopic("b", "failed")],
-                    [
-                        MirroredPartition("a", 0, "copying", 1 << 40, (1 << 40) + 1, 1, 0.5),
-                        MirroredPartition("b", 1, "failed", 0, error="no right to READ"),
-                    ],
-                    [("c", "exists here")],
-                )
-            ],
-            ["d"],
-        ),
-    ),
-    (
-        ApiKey.EXPLAIN_START,
-        ExplainStartRequest(client_metrics=True),
-        ExplainStartResponse(
-            began_ms=1 << 41,
-            loaded_ms=1 << 41,
-            ready_ms=1 << 41,
-            booted_ms=None,
-            directories=[StartedDirectory("/d", False, 1 << 41, 7, 0.5)],
-            recovered_logs=3,
-            recovered_bytes=1 << 40,
-            logs=[RecoveredLog("t", 0, "/d", 0.25, 2, 1 << 40, 1, 99)],
-            tasks=[TaskRuns("retention", 2, 1, 0.5, 1 << 41, None), TaskRuns("flush", 0, 0, 0.0, None, 1 << 41)],
-            latency_bounds_seconds=[0.5, 1.0],
-            latencies=[ApiLatency("produce", 3, 0.5, [1, 1 << 40, 0])],
-            client_metrics_total=2,
-            client_metrics=[ClientMetric("c", "i", "m", "", 1.0), ClientMetric("", "i", "m", "a=b", -0.5)],
-        ),
-    ),
-    (
-        ApiKey.EXPLAIN_TOPIC,
-        ExplainTopicRequest("t", 3),
-        ExplainTopicResponse(
-            now_ms=1 << 41,
-            settings=[SettingValue("retention.ms", "5", "DYNAMIC_TOPIC_CONFIG", "topic t")],
-            layers=[],
-            partitions=[
-                ExplainedPartition(
-                    3,
-                    "/d",
-                    7,
-                    1 << 40,
-                    1 << 41,
-                    9,
-                    77,
-                    None,
-                    [
-                        ExplainedSegment(
-                            7, 9, 1 << 40, 1 << 41, -1, None, 1 << 41, None, "retention.ms", ("a", "b"), 5
-                        ),
-                        ExplainedSegment(9, 9, 0, -1, -1, 1 << 41, None, 1 << 41, None, (), None),
-                    ],
-                    ExplainedCompaction(7, 9, 1, 2, 0.5, None, 1 << 41, ("dirty_ratio",), None, 0.25, None, 1 << 40),
-                    2,
-                    1 << 40,
-                    ExplainedCopy("/e", 1 << 41),
-                ),
-                ExplainedPartition(4, "/d", 0, 0, 0, 0, 0, 300, []),
-            ],
-        ),
-    ),
-    (
-        ApiKey.EXPLAIN_TOPIC,
-        ExplainTopicRequest("t", setting="retention.ms"),
-        ExplainTopicResponse(
-            now_ms=1 << 41,
-            partitions=[],
-            settings=[SettingValue("n", "x", "DYNAMIC_TOPIC_CONFIG", "default", "not a long")],
-            layers=[SettingValue("n", None, "DEFAULT_CONFIG", "default")],
-        ),
-    ),
-    (
-        ApiKey.EXPLAIN_GROUP,
-        ExplainGroupRequest("g"),
-        ExplainGroupResponse(
-            now_ms=1 << 41,
-            state="Stable",
-            group_type="Classic",
-            state_since_ms=None,
-            members=[MemberTiming("m", None, "c", "h", 45_000, 44_000, "join", None)],
-            partitions=[
-                PartitionLag("t", 0, 5, 1 << 41, 3, 1 << 40, 77, 1 << 41, [Deletion(9, 1 << 41, None, "retention.ms")])
-            ],
-            events=[GroupEvent(1 << 41, "joined", "m", "c", "h", "why")],
-            problems=["a config is not understood"],
-        ),
-    ),
-    (
-        ApiKey.STANDBY,
-        StandbyRequest(StandbyAction.METADATA, 1 << 40, 0xFFFFFFFF, 500, SnapshotName(7, 3), 2),
-        StandbyResponse(
-            ErrorCode.NONE,
-            None,
-            StandbyIdentity("c" * 22, 1, (b"d" * 16, b"e" * 16), 2, b"checkpoint"),
-            1 << 40,
-            b"batches",
-            SnapshotName(1 << 40, 3),
-            True,
-            [PartitionEnd("t", 0, 1 << 40)],
-        ),
-    ),
-    (ApiKey.STANDBY, StandbyRequest(StandbyAction.IDENTIFY), StandbyResponse(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)),
+    *OWN_EXCHANGES,
     (
         ApiKey.DESCRIBE_TRANSACTIONS,
         DescribeTransactionsRequest(["x", "y"]),

@@ -47,7 +47,7 @@ def read_lag(
     except _UNREADABLE as error:
         logger.debug("the lag in %s is not known: %s", log, error)
         return plain
-    return plain._replace(lag_bytes=lag_bytes, next_timestamp_ms=next_timestamp, deletions=deletions)
+    return plain.replaced(lag_bytes=lag_bytes, next_timestamp_ms=next_timestamp, deletions=deletions)
 
 
 def read_findings(log: ReadableLog, manager: ServedLogs[ReadableLog], *, now_ms: int) -> tuple[SegmentFinding, ...]:

@@ -67,7 +67,7 @@ class ExplainStartHandler:
             ensure_cluster_allowed(session, Operation.DESCRIBE, ApiKey.EXPLAIN_START)
         except BrokerError as error:
             self._probe.count_error(error.code.name.lower())
-            return ExplainStartResponse(error.code, error.message)
+            return ExplainStartResponse(error=error.code, message=error.message)
         recovered = self._recovered()
         recovered.sort(key=lambda each: (-each.dropped_bytes, -each.seconds))
         received = self._make_client_metrics().received if self._has_client_metrics else None

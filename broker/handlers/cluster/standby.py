@@ -47,10 +47,10 @@ class StandbyHandler:
             return await self._answer(self._active_side, request)
         except BrokerError as error:
             self._probe.count_error(error.code.name.lower())
-            return StandbyResponse(error.code, error.message)
+            return StandbyResponse(error=error.code, message=error.message)
         except (OSError, MetadataError) as error:
             self._probe.count_error(ErrorCode.KAFKA_STORAGE_ERROR.name.lower())
-            return StandbyResponse(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+            return StandbyResponse(error=ErrorCode.KAFKA_STORAGE_ERROR, message=str(error))
 
     async def _answer(self, active: ActiveSide, request: StandbyRequest) -> StandbyResponse:
         match request.action:
@@ -71,4 +71,8 @@ class StandbyHandler:
                 await active.retire(request.number)
             case StandbyAction.FENCE:
                 await active.fence(request.number)
+            case _:
+                raise BrokerError(
+                    ErrorCode.INVALID_REQUEST, f"action={request.action!r} is not one of {', '.join(StandbyAction)}"
+                )
         return StandbyResponse()

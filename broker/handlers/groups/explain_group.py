@@ -69,7 +69,7 @@ class ExplainGroupHandler:
             answer = self._group(group_id)
         except BrokerError as error:
             self._probe.count_error(error.code.name.lower())
-            return ExplainGroupResponse(error.code, error.message)
+            return ExplainGroupResponse(error=error.code, message=error.message)
         lagging = [(log, each) for log, each in self._committed(session, group_id) if log is not None]
         loop = asyncio.get_running_loop()
         answer.partitions = await loop.run_in_executor(self._blocking_io, self._lags, lagging, answer.now_ms)

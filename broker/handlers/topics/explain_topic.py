@@ -69,7 +69,7 @@ class ExplainTopicHandler:
             return await self._explain(session, request)
         except BrokerError as error:
             self._probe.count_error(error.code.name.lower())
-            return ExplainTopicResponse(error.code, error.message)
+            return ExplainTopicResponse(error=error.code, message=error.message)
 
     async def _explain(self, session: Session, request: ExplainTopicRequest) -> ExplainTopicResponse:
         topic = request.topic

@@ -51,7 +51,7 @@ class MetadataFeed:
         Raises BrokerError RESOURCE_NOT_FOUND, also for one that was deleted meanwhile.
         """
         try:
-            with snapshot_path(self._log.directory, SnapshotId(*snapshot)).open("rb") as file:
+            with snapshot_path(self._log.directory, SnapshotId(snapshot.end_offset, snapshot.epoch)).open("rb") as file:
                 file.seek(position)
                 return file.read(_CHUNK_BYTES)
         except FileNotFoundError as error:

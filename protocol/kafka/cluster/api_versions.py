@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from barnabas.protocol.errors import BrokerError, ErrorCode
-from barnabas.protocol.kafka.apis import KAFKA_APIS, KafkaApi
+from barnabas.protocol.kafka.apis import KAFKA_APIS, OWN_APIS, KafkaApi
 from barnabas.protocol.kafka.schema import INT16, INT64, NO_THROTTLE, STRING, Computed, Message, Tagged, rows, since
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.cluster.api_versions import ApiVersionsRequest, ApiVersionsResponse, Feature
@@ -80,7 +80,7 @@ def _encode(version: int, response: ApiVersionsResponse) -> bytes:
     features = response.features
     answer = _Answer(
         ErrorCode.NONE,
-        [api for api in KAFKA_APIS if api.key not in response.unlisted],
+        [api for api in (*KAFKA_APIS, *OWN_APIS) if api.key not in response.unlisted],
         tuple(each for each in features if each.min_version > 0 or version >= _ZERO_VERSIONS_FROM),
         response.features_epoch,
         tuple(each for each in features if each.level > 0),

@@ -1,12 +1,15 @@
-"""Standby: what a standby copies beside the partitions, and the planned switch. Barnabas only, native dialect only."""
+"""Standby (key 10001): what a standby copies beside the partitions, and the planned switch. Barnabas only."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Annotated
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.wire.fields import tagged
+from barnabas.protocol.wire.structures import Request, Struct
+from barnabas.protocol.wire.types import Bool, Bytes, Error, Int32, Int64, Message, Nullable, String, Uuid
 
 
 class StandbyAction(StrEnum):
@@ -21,36 +24,56 @@ class StandbyAction(StrEnum):
     FENCE = "fence"
 
 
-class StandbyIdentity(NamedTuple):
+class StandbyIdentity(Struct, kw_only=False):
     """The identity of the active broker. `directory_ids`: of its log directories, the metadata log's first.
 
     `number`: how often a standby has taken over in this cluster.
     """
 
-    cluster_id: str
-    node_id: int
-    directory_ids: tuple[bytes, ...]
-    number: int
-    bootstrap_checkpoint: bytes = b""
+    cluster_id: String
+    node_id: Int32
+    directory_ids: tuple[Uuid, ...]
+    number: Int32
+    bootstrap_checkpoint: Bytes = b""
 
 
-class SnapshotName(NamedTuple):
+class SnapshotName(Struct, kw_only=False):
     """A snapshot of the metadata log: the end offset that it covers, and the epoch of the last record."""
 
-    end_offset: int
-    epoch: int
+    end_offset: Int64
+    epoch: Int32
 
 
-class PartitionEnd(NamedTuple):
+class PartitionEnd(Struct, kw_only=False):
     """Log end offset of a partition."""
 
-    topic: str
-    partition: int
-    end_offset: int
+    topic: String
+    partition: Int32
+    end_offset: Int64
 
 
-@dataclass(slots=True)
-class StandbyRequest:
+class StandbyResponse(Struct, flexible=0):
+    """The answer.
+
+    IDENTIFY    identity
+    METADATA    `data`, whole batches; or `snapshot`, which the standby needs first; or `is_other_log`: the standby's
+                metadata log is no prefix of this one. `end_offset`: the metadata log's end
+    SNAPSHOT    `data`; empty at the end of the snapshot
+    FREEZE      `ends` of all partitions, and `end_offset` of the metadata log
+    """
+
+    throttle_ms: Int32 = 0
+    error: Error = ErrorCode.NONE
+    message: Message = None
+    identity: Annotated[StandbyIdentity | None, Nullable()] = None
+    end_offset: Int64 = -1
+    data: Bytes = b""
+    snapshot: Annotated[SnapshotName | None, Nullable()] = None
+    is_other_log: Bool = False
+    ends: Sequence[PartitionEnd] = ()
+
+
+class StandbyRequest(Request, flexible=0):
     """One request.
 
     METADATA    batches of the metadata log from `offset` on; `last_crc` is that of the batch before `offset` in the
@@ -62,30 +85,13 @@ class StandbyRequest:
     RETIRE      never accept writes again, and stop: the standby takes over as `number`. Only after FREEZE
     """
 
-    action: StandbyAction
-    offset: int = 0
-    last_crc: int | None = None
-    max_wait_ms: int = 0
-    snapshot: SnapshotName | None = None
-    number: int = 0
+    action: String
+    offset: Int64 = 0
+    last_crc: Int64 | None = tagged(0, default=None)
+    max_wait_ms: Int32 = 0
+    snapshot: Annotated[SnapshotName | None, Nullable()] = None
+    number: Int32 = 0
 
-
-@dataclass(slots=True)
-class StandbyResponse:
-    """The answer.
-
-    IDENTIFY    identity
-    METADATA    `data`, whole batches; or `snapshot`, which the standby needs first; or `is_other_log`: the standby's
-                metadata log is no prefix of this one. `end_offset`: the metadata log's end
-    SNAPSHOT    `data`; empty at the end of the snapshot
-    FREEZE      `ends` of all partitions, and `end_offset` of the metadata log
-    """
-
-    error: ErrorCode = ErrorCode.NONE
-    message: str | None = None
-    identity: StandbyIdentity | None = None
-    end_offset: int = -1
-    data: bytes = b""
-    snapshot: SnapshotName | None = None
-    is_other_log: bool = False
-    ends: list[PartitionEnd] = field(default_factory=list)
+    def refused(self, code: ErrorCode, message: str) -> StandbyResponse:
+        """The code and the message."""
+        return StandbyResponse(error=code, message=message)

@@ -6,11 +6,12 @@ Times are wall clock in ms since 1970. DescribeGroups, ConsumerGroupDescribe and
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.wire.fields import tagged
+from barnabas.protocol.wire.structures import Request, Struct
+from barnabas.protocol.wire.types import Error, Int32, Int64, Message, NullableString, String
 
 
 class GroupEventKind(StrEnum):
@@ -39,15 +40,15 @@ class GroupEventKind(StrEnum):
     """The consumer group became a classic group, when its last member of the consumer protocol went."""
 
 
-class GroupEvent(NamedTuple):
+class GroupEvent(Struct, kw_only=False):
     """One event; without a member where it is about the whole group. `detail`: a reason, shortened; may be empty."""
 
-    time_ms: int
-    kind: str
-    member_id: str = ""
-    client_id: str = ""
-    client_host: str = ""
-    detail: str = ""
+    time_ms: Int64
+    kind: String
+    member_id: String = ""
+    client_id: String = ""
+    client_host: String = ""
+    detail: String = ""
 
 
 class WaitsFor(StrEnum):
@@ -62,32 +63,32 @@ class WaitsFor(StrEnum):
     """Nothing: the member waits for partitions that others have not given up."""
 
 
-class MemberTiming(NamedTuple):
+class MemberTiming(Struct, kw_only=False):
     """A member's session and its part in a rebalance. Remaining times in ms, None without a deadline.
 
     `waits_for` is a value of WaitsFor, empty if the member has its assignment.
     """
 
-    member_id: str
-    instance_id: str | None
-    client_id: str
-    client_host: str
-    session_timeout_ms: int
-    session_left_ms: int | None
-    waits_for: str = ""
-    wait_left_ms: int | None = None
+    member_id: String
+    instance_id: NullableString
+    client_id: String
+    client_host: String
+    session_timeout_ms: Int32
+    session_left_ms: Int64 | None = tagged(0, default=None)
+    waits_for: String = ""
+    wait_left_ms: Int64 | None = tagged(1, default=None)
 
 
-class Deletion(NamedTuple):
+class Deletion(Struct, kw_only=False):
     """When retention deletes the records below `end_offset`; None: never. `rule`: the property that decides."""
 
-    end_offset: int
-    earliest_ms: int | None
-    latest_ms: int | None
-    rule: str | None
+    end_offset: Int64
+    earliest_ms: Int64 | None = tagged(0, default=None)
+    latest_ms: Int64 | None = tagged(1, default=None)
+    rule: NullableString = None
 
 
-class PartitionLag(NamedTuple):
+class PartitionLag(Struct, kw_only=False):
     """A partition with a committed offset.
 
     `lag_bytes` and `next_timestamp_ms` (of the batch with the record that the group reads next) are None if the group
@@ -95,38 +96,41 @@ class PartitionLag(NamedTuple):
     read, in order of their offsets.
     """
 
-    topic: str
-    partition: int
-    committed: int
-    committed_ms: int
-    log_start_offset: int
-    high_watermark: int
-    lag_bytes: int | None = None
-    next_timestamp_ms: int | None = None
+    topic: String
+    partition: Int32
+    committed: Int64
+    committed_ms: Int64
+    log_start_offset: Int64
+    high_watermark: Int64
+    lag_bytes: Int64 | None = tagged(0, default=None)
+    next_timestamp_ms: Int64 | None = tagged(1, default=None)
     deletions: Sequence[Deletion] = ()
 
 
-@dataclass(slots=True)
-class ExplainGroupRequest:
-    """The group."""
-
-    group_id: str
-
-
-@dataclass(slots=True)
-class ExplainGroupResponse:
+class ExplainGroupResponse(Struct, flexible=0):
     """`state_since_ms`: None where it is not known. `events`: the newest, in order of time.
 
     `problems`: a sentence for each stored config of the group that is not used.
     """
 
-    error: ErrorCode = ErrorCode.NONE
-    message: str | None = None
-    now_ms: int = 0
-    state: str = ""
-    group_type: str = ""
-    state_since_ms: int | None = None
+    throttle_ms: Int32 = 0
+    error: Error = ErrorCode.NONE
+    message: Message = None
+    now_ms: Int64 = 0
+    state: String = ""
+    group_type: String = ""
+    state_since_ms: Int64 | None = tagged(0, default=None)
     members: Sequence[MemberTiming] = ()
     partitions: Sequence[PartitionLag] = ()
     events: Sequence[GroupEvent] = ()
-    problems: Sequence[str] = ()
+    problems: Sequence[String] = ()
+
+
+class ExplainGroupRequest(Request, flexible=0):
+    """The group."""
+
+    group_id: String
+
+    def refused(self, code: ErrorCode, message: str) -> ExplainGroupResponse:
+        """The code and the message."""
+        return ExplainGroupResponse(error=code, message=message)

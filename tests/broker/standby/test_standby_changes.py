@@ -14,7 +14,7 @@ import pytest
 
 from barnabas import Admin, AdminConfig, Producer, ProducerConfig
 from barnabas.protocol.messages.api_key import ApiKey
-from barnabas.protocol.messages.cluster.standby import StandbyAction, StandbyRequest, StandbyResponse
+from barnabas.protocol.messages.cluster.standby import PartitionEnd, StandbyAction, StandbyRequest, StandbyResponse
 from tests.broker.partitions.test_fetch_old_formats import LOG_NAME, OLD, serve_old_log
 from tests.support.authorization.describe_world import JAAS, call, log_in, prepare
 from tests.support.daemon import Daemon, start_daemon
@@ -122,7 +122,7 @@ def test_a_frozen_broker_refuses_writes_until_it_thaws_and_hands_over_only_when_
 
         def ask(action: StandbyAction, number: int, time_ms: int = 0) -> StandbyResponse:
             found: StandbyResponse = wire.call(
-                ApiKey.STANDBY, StandbyRequest(action, max_wait_ms=time_ms, number=number)
+                ApiKey.STANDBY, StandbyRequest(action=action, max_wait_ms=time_ms, number=number)
             )
             return found
 
@@ -137,7 +137,7 @@ def test_a_frozen_broker_refuses_writes_until_it_thaws_and_hands_over_only_when_
         assert ask(StandbyAction.RETIRE, 1).error == INVALID_REQUEST
         assert ask(StandbyAction.FREEZE, 2, 60_000).error == INVALID_REQUEST
         frozen = ask(StandbyAction.FREEZE, 1, 60_000)
-        assert [tuple(each) for each in frozen.ends if each.topic == "t"] == [("t", 0, 3)]
+        assert [each for each in frozen.ends if each.topic == "t"] == [PartitionEnd("t", 0, 3)]
         assert kafka.produce(9, "t", bytes(plain(3))).error_code == NOT_LEADER
         assert is_created("u") == NOT_CONTROLLER
         assert ask(StandbyAction.FREEZE, 1, 60_000).error == INVALID_REQUEST
@@ -254,12 +254,14 @@ async def test_a_planned_switch_stops_the_mirrors_of_the_active_broker_and_the_n
         await produce(source, "t", 0, 3)
         await until(active, has_copied(3))
         with WireClient(active.host, active.port) as wire:
-            frozen = wire.call(ApiKey.STANDBY, StandbyRequest(StandbyAction.FREEZE, max_wait_ms=60_000, number=1))
-            assert [tuple(each) for each in frozen.ends if each.topic == "t"] == [("t", 0, 3)]
+            frozen = wire.call(
+                ApiKey.STANDBY, StandbyRequest(action=StandbyAction.FREEZE, max_wait_ms=60_000, number=1)
+            )
+            assert [each for each in frozen.ends if each.topic == "t"] == [PartitionEnd("t", 0, 3)]
             await produce(source, "t", 0, 4)
             found = await until(active, lambda _: True)
             assert [(each.state, each.offset) for each in found.partitions] == [("waiting", 3)]
-            wire.call(ApiKey.STANDBY, StandbyRequest(StandbyAction.UNFREEZE))
+            wire.call(ApiKey.STANDBY, StandbyRequest(action=StandbyAction.UNFREEZE))
         await until(active, has_copied(7))
         standby.until()
         await asyncio.to_thread(standby.promote, planned=True)

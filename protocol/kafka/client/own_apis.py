@@ -1,0 +1,17 @@
+"""Barnabas' own APIs, as its clients speak them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from barnabas.protocol.kafka.client.api import ClientApi
+from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.cluster.explain_start import ExplainStartRequest, ExplainStartResponse
+from barnabas.protocol.messages.cluster.standby import StandbyRequest, StandbyResponse
+from barnabas.protocol.messages.groups.explain_group import ExplainGroupRequest, ExplainGroupResponse
+from barnabas.protocol.messages.topics.explain_topic import ExplainTopicRequest, ExplainTopicResponse
+
+STANDBY: Final = ClientApi(ApiKey.STANDBY, 0, 0, StandbyRequest, StandbyResponse)
+EXPLAIN_GROUP: Final = ClientApi(ApiKey.EXPLAIN_GROUP, 0, 0, ExplainGroupRequest, ExplainGroupResponse)
+EXPLAIN_START: Final = ClientApi(ApiKey.EXPLAIN_START, 0, 0, ExplainStartRequest, ExplainStartResponse)
+EXPLAIN_TOPIC: Final = ClientApi(ApiKey.EXPLAIN_TOPIC, 0, 0, ExplainTopicRequest, ExplainTopicResponse)

@@ -1,0 +1,107 @@
+"""Barnabas' own APIs in Kafka's protocol: who is told of them, what they answer, and who may use them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any, TypeVar
+
+import pytest
+
+from barnabas.broker.authorization.authorizer import STANDARD_AUTHORIZER
+from barnabas.clients.addresses import Address
+from barnabas.clients.config import ClientConfig
+from barnabas.clients.kafka.connection import KafkaConnection
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.kafka.apis import KAFKA_APIS, OWN_APIS
+from barnabas.protocol.kafka.client import own_apis
+from barnabas.protocol.messages.api_key import OWN_KEYS
+from barnabas.protocol.messages.cluster.explain_start import ExplainStartRequest
+from barnabas.protocol.messages.cluster.standby import StandbyAction, StandbyRequest
+from barnabas.protocol.messages.groups.explain_group import ExplainGroupRequest
+from barnabas.protocol.messages.topics.explain_topic import ExplainTopicRequest
+from tests.support.daemon import Daemon, start_daemon
+from tests.support.kafka.kafka_wire import KafkaWire
+
+T = TypeVar("T")
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    """A broker whose anonymous clients have no rights."""
+    with start_daemon(tmp_path_factory.mktemp("guarded"), f"authorizer.class.name={STANDARD_AUTHORIZER}") as daemon:
+        yield daemon
+
+
+def connected(daemon: Daemon, use: Callable[[KafkaConnection], Awaitable[T]]) -> T:
+    async def run() -> T:
+        connection = await KafkaConnection.open(Address(daemon.host, daemon.port), ClientConfig())
+        try:
+            return await use(connection)
+        finally:
+            connection.close()
+
+    return asyncio.run(run())
+
+
+def ask(daemon: Daemon, api: Any, request: Any) -> Any:
+    return connected(daemon, lambda connection: connection.request(api, request))
+
+
+@pytest.mark.parametrize(
+    ("version", "software"), [(3, "barnabas"), (4, "barnabas"), (4, "librdkafka"), (4, "barnabas-python"), (2, "")]
+)
+def test_they_are_listed_to_clients_whose_software_is_barnabas(daemon: Daemon, version: int, software: str) -> None:
+    fields = {"client_software_name": software, "client_software_version": "1"} if version >= 3 else {}
+    with KafkaWire(daemon.host, daemon.port) as client:
+        listed = {each.api_key for each in client.call("api_versions", version, **fields).api_keys}
+    own = {int(each.key) for each in OWN_APIS}
+    assert listed.intersection(OWN_KEYS) == (own if software == "barnabas" else set())
+    assert len(listed - own) >= len(KAFKA_APIS) - 2
+
+
+def test_the_active_broker_of_a_standby_tells_its_identity_and_its_metadata(daemon: Daemon) -> None:
+    identity = ask(daemon, own_apis.STANDBY, StandbyRequest(action=StandbyAction.IDENTIFY)).identity
+    assert len(identity.cluster_id) == 22
+    assert [len(each) for each in identity.directory_ids] == [16]
+    told = ask(daemon, own_apis.STANDBY, StandbyRequest(action=StandbyAction.METADATA))
+    assert (told.error, told.is_other_log) == (ErrorCode.NONE, False)
+    assert told.end_offset > 0
+    assert told.data or told.snapshot is not None
+
+
+def test_a_request_with_an_unknown_action_is_refused(daemon: Daemon) -> None:
+    found = ask(daemon, own_apis.STANDBY, StandbyRequest(action="clone"))
+    assert found.error == ErrorCode.INVALID_REQUEST
+    assert found.message.startswith("action='clone' is not one of identify, ")
+
+
+def test_a_topic_a_group_and_the_start_are_explained(daemon: Daemon) -> None:
+    daemon.create_topic("explained", partitions=2)
+    found = ask(daemon, own_apis.EXPLAIN_TOPIC, ExplainTopicRequest(topic="explained"))
+    assert [each.partition for each in found.partitions] == [0, 1]
+    assert [segment.kept_by for each in found.partitions for segment in each.segments] == [("active_segment",)] * 2
+    one = ask(daemon, own_apis.EXPLAIN_TOPIC, ExplainTopicRequest(topic="explained", partition=1))
+    assert [each.partition for each in one.partitions] == [1]
+    setting = ask(daemon, own_apis.EXPLAIN_TOPIC, ExplainTopicRequest(topic="explained", setting="retention.ms"))
+    assert [(each.name, each.value) for each in setting.settings] == [("retention.ms", "-1")]
+    start = ask(daemon, own_apis.EXPLAIN_START, ExplainStartRequest())
+    assert 0 < start.began_ms <= start.loaded_ms <= start.ready_ms
+    assert {each.api for each in start.latencies} >= {"explain_topic", "api_versions"}
+    assert ask(daemon, own_apis.EXPLAIN_GROUP, ExplainGroupRequest(group_id="none")).error == 69
+
+
+@pytest.mark.parametrize(
+    ("api", "request_", "code"),
+    [
+        (own_apis.STANDBY, StandbyRequest(action=StandbyAction.IDENTIFY), ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+        (own_apis.EXPLAIN_START, ExplainStartRequest(), ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+        (own_apis.EXPLAIN_TOPIC, ExplainTopicRequest(topic="t"), ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+        (own_apis.EXPLAIN_GROUP, ExplainGroupRequest(group_id="g"), ErrorCode.GROUP_AUTHORIZATION_FAILED),
+    ],
+    ids=["standby", "explain_start", "explain_topic", "explain_group"],
+)
+def test_they_need_the_rights_that_they_need_in_the_native_dialect(
+    guarded: Daemon, api: Any, request_: Any, code: ErrorCode
+) -> None:
+    assert ask(guarded, api, request_).error == code
