@@ -104,7 +104,7 @@ def _parser() -> argparse.ArgumentParser:
         default=WARM_GIGABYTES,
         help=f"warm-up of Apache Kafka in each round (default {WARM_GIGABYTES:g}); with less, its JVM still compiles",
     )
-    add_json_option(parser, "bench")
+    add_json_option(parser, "benchmarks")
     parser.add_argument("--write", action="store_true", help="put the tables into docs/performance.md")
     return parser
 

@@ -139,8 +139,11 @@ def main(arguments: list[str]) -> int:
     compared = getattr(import_module(f"benchmarks.{options.benchmark}"), "COMPARED", ())
     print(render(samples, compared))
     commit = (HOME / "commit").read_text().strip()
-    described = argparse.Namespace(**vars(options), others=others, baseline=commit)
-    write_result(options.json, "benchmarks.baseline", described, samples)
+    named = [each for each in others if not os.path.isabs(each)]
+    described = argparse.Namespace(**vars(options), others=named, baseline=commit)
+    is_unnamed = options.json == parser.get_default("json")
+    path = options.json.with_stem(f"baseline_{options.benchmark}") if is_unnamed else options.json
+    write_result(path, "benchmarks.baseline", described, samples)
     return 0
 
 

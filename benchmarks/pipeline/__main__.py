@@ -4,12 +4,16 @@
     segments, broker      all columns of format("barnabas"), from the files and from the broker
     ... without payload   .schema("offset long, timestamp timestamp")
     kafka connector       Spark's own format("kafka") from the same broker, if --jars gives its jars
+    write by barnabas     key and value of the Parquet rows into a new topic, by format("barnabas")
+    write by the kafka connector
+                          the same by format("kafka")
     snapshot, stats,
     archive               the whole jobs; rows read
     micro-batches         fixed milliseconds and CPU per micro-batch, in a separate table (micro_batches.py)
 
-All except the jobs write to noop. One extra warm-up round is not counted. Ratios are to the connector (or to Parquet)
-in the same round, because rates of different runs are not comparable. `--plain` uses the kernel's plain Python twin.
+The reads write to noop. One extra warm-up round is not counted. CPU is that of Spark's JVM with its Python workers, and
+of the broker. Ratios are to the connector's read (or to Parquet) in the same round, because rates of different runs are
+not comparable. `--plain` uses the kernel's plain Python twin.
 """
 
 from __future__ import annotations
@@ -22,29 +26,29 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
 from benchmarks.brokers.system import Barnabas, Running
-from benchmarks.pipeline.micro_batches import PARTITIONS, TOPIC, measure_micro_batches, micro_batch_table
+from benchmarks.pipeline.micro_batches import PARTITIONS, TOPIC, measure_micro_batches, micro_batch_table, spark_cpu_ms
 from benchmarks.requests.dialect import receive_exactly
+from benchmarks.requests.frames import delete_topic
 from benchmarks.requests.kafka_dialect import KafkaDialect
 from benchmarks.requests.records import build_batch
 from benchmarks.runs.result_files import add_json_option, write_result
+from benchmarks.runs.side_by_side import Columns, Samples, chosen, say, say_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 MASTER = "local[2]"
 VALUE_BYTES = 100
 BATCH_RECORDS = 500
 NO_PAYLOAD = "offset long, timestamp timestamp"
-
-Samples = dict[str, list[float]]
+MICRO_BATCHES = "micro-batches"
+CPU_COLUMNS = ("spark_us_per_row", "broker_us_per_row")
 
 
 class Lines:
@@ -52,6 +56,7 @@ class Lines:
 
     def __init__(self, spark: SparkSession, running: Running, home: Path, records: int, *, connector: bool) -> None:
         self._spark = spark
+        self._running = running
         self._bootstrap = f"{running.host}:{running.port}"
         self._data = str(home / "data")
         self._parquet = str(home / "parquet")
@@ -61,11 +66,11 @@ class Lines:
         self._runs = 0
         self._from("barnabas").load().write.parquet(self._parquet)
 
-    def measure(self) -> dict[str, float]:
-        """Measure rows/s by line."""
+    def measure(self, wanted: str) -> dict[str, Columns]:
+        """Measure the lines whose names contain `wanted`."""
         spark = self._spark
         segments = spark.read.format("barnabas").option("subscribe", TOPIC)
-        lines: dict[str, Callable[[], DataFrame]] = {
+        frames: dict[str, Callable[[], DataFrame]] = {
             "parquet": lambda: spark.read.parquet(self._parquet),
             "segments": lambda: segments.load(self._data),
             "segments without payload": lambda: segments.schema(NO_PAYLOAD).load(self._data),
@@ -73,28 +78,45 @@ class Lines:
             "broker without payload": lambda: self._from("barnabas").schema(NO_PAYLOAD).load(),
         }
         if self._connector:
-            lines["kafka connector"] = lambda: self._from("kafka").load()
+            frames["kafka connector"] = lambda: self._from("kafka").load()
+        work: dict[str, Callable[[], object]] = {name: partial(_to_noop, frame) for name, frame in frames.items()}
+        work["write by barnabas"] = partial(self._write, "barnabas")
+        if self._connector:
+            work["write by the kafka connector"] = partial(self._write, "kafka")
+        work |= {"snapshot": self._snapshot, "stats": self._stats, "archive": self._archive}
         found = {}
-        work: dict[str, Callable[[], float]] = {
-            name: partial(self._rate, partial(_to_noop, frame)) for name, frame in lines.items()
-        }
-        work["snapshot"] = partial(self._rate, self._snapshot)
-        work["stats"] = partial(self._rate, self._stats)
-        work["archive"] = partial(self._rate, self._archive)
-        for name, line in work.items():
-            found[name] = line()
-            _say(f"  {name} {found[name]:,.0f}")
+        for name in chosen(list(work), wanted):
+            found[name] = self._measured(work[name])
+            say_columns(name, found[name])
         return found
 
     def _from(self, source: str) -> DataFrameReader:
         reader = self._spark.read.format(source).option("kafka.bootstrap.servers", self._bootstrap)
         return reader.option("subscribe", TOPIC)
 
-    def _rate(self, work: Callable[[], object]) -> float:
+    def _measured(self, work: Callable[[], object]) -> Columns:
         self._runs += 1
+        spark_ms, broker = sum(spark_cpu_ms().values()), self._running.cpu_seconds()
         began = time.perf_counter()
         work()
-        return self._records / (time.perf_counter() - began)
+        seconds = time.perf_counter() - began
+        return {
+            "rows_per_s": self._records / seconds,
+            "spark_us_per_row": (sum(spark_cpu_ms().values()) - spark_ms) * 1e3 / self._records,
+            "broker_us_per_row": (self._running.cpu_seconds() - broker) * 1e6 / self._records,
+        }
+
+    def _write(self, form: str) -> None:
+        topic, dialect = f"written-{self._runs}", KafkaDialect()
+        rows = self._spark.read.parquet(self._parquet).select("key", "value")
+        with self._running.connect() as connection:
+            dialect.create(connection, topic, PARTITIONS)
+            options = {"kafka.bootstrap.servers": self._bootstrap, "topic": topic}
+            rows.write.format(form).mode("append").options(**options).save()
+            stored = sum(dialect.end_offset(connection, topic, partition) for partition in range(PARTITIONS))
+            delete_topic(connection, topic)
+        if stored != self._records:
+            raise RuntimeError(f"{stored} of {self._records} records were written by {form}")
 
     def _snapshot(self) -> None:
         from barnabas.pipeline.jobs.record_source import RecordSource
@@ -150,31 +172,37 @@ def main(arguments: list[str]) -> int:
             spark = _session(home, options.jars, unix_sockets=options.unix_sockets)
             lines = Lines(spark, running, home, records, connector=options.jars is not None)
             for number in range(options.rounds + 1):
-                _say(f"round {number} of {options.rounds}" if number else "warm-up")
-                measured = lines.measure()
+                say(f"round {number} of {options.rounds}" if number else "warm-up")
+                measured = lines.measure(options.lines)
                 if number:
-                    for name, value in measured.items():
-                        samples[name].append(value)
+                    for name, columns in measured.items():
+                        samples[name].append(columns)
             bootstrap, connector = f"{running.host}:{running.port}", options.jars is not None
-            micro_batches = measure_micro_batches(spark, bootstrap, records, home, connector=connector)
+            micro_batches = []
+            if options.lines in MICRO_BATCHES:
+                micro_batches = measure_micro_batches(spark, bootstrap, records, home, connector=connector)
             spark.stop()
     finally:
         shutil.rmtree(home)
     print(table(samples))
-    print(f"\n{micro_batch_table(micro_batches)}")
-    lines_and_steps = {**samples, "micro-batches": [asdict(each) for each in micro_batches]}
-    write_result(options.json, "benchmarks.pipeline", options, lines_and_steps)
+    if micro_batches:
+        print(f"\n{micro_batch_table(micro_batches)}")
+    samples |= {f"{MICRO_BATCHES}: {each.kind}, {each.source}": [each.columns()] for each in micro_batches}
+    write_result(options.json, "benchmarks.pipeline", options, samples)
     return 0
 
 
 def table(samples: Samples) -> str:
     """Render medians with minimum and maximum, and the ratio to the connector (without it, to Parquet) by round."""
     base = "kafka connector" if "kafka connector" in samples else "parquet"
-    rows = [f"| line | rows/s | to {base} |", "|---|---|---|"]
-    for name, values in samples.items():
-        spread = f"{median(values):,.0f} ({min(values):,.0f} to {max(values):,.0f})"
-        ratio = f"{median(a / b for a, b in zip(values, samples[base], strict=True)):.2f}"
-        rows.append(f"| {name} | {spread} | {ratio} |")
+    rows = [f"| line | rows/s | to {base} | Spark's CPU us a row | broker's CPU us a row |", "|---|---|---|---|---|"]
+    for name, found in samples.items():
+        rates = [each["rows_per_s"] for each in found]
+        spread = f"{median(rates):,.0f} ({min(rates):,.0f} to {max(rates):,.0f})"
+        ratios = [rate / each["rows_per_s"] for rate, each in zip(rates, samples.get(base, []), strict=False)]
+        ratio = f"{median(ratios):.2f}" if ratios else ""
+        cpu = " | ".join(f"{median(each[column] for each in found):.2f}" for column in CPU_COLUMNS)
+        rows.append(f"| {name} | {spread} | {ratio} | {cpu} |")
     return "\n".join(rows)
 
 
@@ -189,7 +217,6 @@ def _session(home: Path, jars: Path | None, *, unix_sockets: bool) -> SparkSessi
 
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(REPOSITORY), os.environ.get("PYTHONPATH"))))
     builder = (
         SparkSession.builder.master(MASTER)
         .appName("barnabas-bench")
@@ -210,10 +237,6 @@ def _session(home: Path, jars: Path | None, *, unix_sockets: bool) -> SparkSessi
     return builder.getOrCreate()
 
 
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.pipeline", description=__doc__)
     parser.add_argument(
@@ -222,6 +245,7 @@ def _parser() -> argparse.ArgumentParser:
         default=400_000,
         help="records in the topic (default 400,000; use 4,000,000 on a quiet machine)",
     )
+    parser.add_argument("--lines", metavar="TEXT", default="", help="measure only lines whose name contains TEXT")
     parser.add_argument("--rounds", type=int, default=2, help="number of measurements of each line (default 2)")
     parser.add_argument("--jars", type=Path, metavar="DIR", help="directory with the jars of Spark's Kafka connector")
     parser.add_argument(

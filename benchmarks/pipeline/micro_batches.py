@@ -43,6 +43,11 @@ class MicroBatch:
     step_ms: dict[str, float]
     cpu_ms: dict[str, float]
 
+    def columns(self) -> dict[str, float]:
+        """Return all figures by name."""
+        cpu = {f"{program}_cpu_ms": value for program, value in self.cpu_ms.items()}
+        return {f"{step}_ms": value for step, value in self.step_ms.items()} | cpu
+
     @property
     def trigger_ms(self) -> float:
         """Return the whole trigger's milliseconds."""
@@ -100,9 +105,9 @@ def _measure(frame: DataFrame, source: str, kind: str, checkpoint: Path) -> Micr
     )
     try:
         _await(query, kind, FIRST_BATCHES)
-        before, first = _cpu_ms(), len(_batches(query, kind))
+        before, first = spark_cpu_ms(), len(_batches(query, kind))
         batches = _await(query, kind, first + BATCHES)
-        after = _cpu_ms()
+        after = spark_cpu_ms()
     finally:
         query.stop()
     counted = batches[first:]
@@ -128,13 +133,13 @@ def _await(query: Any, kind: str, count: int) -> list[dict[str, float]]:
     return found
 
 
-def _cpu_ms() -> dict[str, float]:
-    """Return CPU by program of Spark's JVM and its Python workers, without this process, which only waits."""
+def spark_cpu_ms() -> dict[str, float]:
+    """Return CPU by program of Spark's JVM and its Python workers, also ended ones, not of this process."""
     found: dict[str, float] = {}
     for pid, name in _descendants(os.getpid()):
         program = "java" if name == "java" else "python"
         try:
-            found[program] = found.get(program, 0.0) + cpu_seconds_of(pid) * 1000
+            found[program] = found.get(program, 0.0) + cpu_seconds_of(pid, with_ended_children=True) * 1000
         except FileNotFoundError:
             continue  # ended meanwhile
     return found

@@ -16,27 +16,35 @@ from benchmarks.runs.machine import describe
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DIRECTORY = REPOSITORY / "build" / "bench"
+RESULTS = REPOSITORY / "benchmarks" / "results"
 
 
 def add_json_option(parser: argparse.ArgumentParser, name: str) -> None:
-    """Add `--json FILE`; the default is in build/bench and is not committed."""
+    """Add `--json FILE`, whose default is in build/bench and is not committed, and `--keep`."""
     parser.add_argument(
         "--json",
         type=Path,
         default=DIRECTORY / f"{name}.json",
         metavar="FILE",
-        help=f"where the samples are written (default build/bench/{name}.json; keep good ones in benchmarks/results)",
+        help=f"where the samples are written (default build/bench/{name}.json)",
+    )
+    parser.add_argument(
+        "--keep",
+        action="store_true",
+        help=f"write them to benchmarks/results/{name}-DATE-MACHINE.json instead, which is committed",
     )
 
 
 def write_result(path: Path, benchmark: str, options: argparse.Namespace, samples: Mapping[str, Any]) -> None:
-    """Write one run. `samples` maps a line to its rounds, in the benchmark's own shape."""
+    """Write one run to `path`, with `options.keep` to RESULTS under its name. `samples` maps a line to its rounds."""
+    if options.keep:
+        path = RESULTS / f"{path.stem}-{datetime.now(UTC):%Y-%m-%d}-{os.cpu_count()}-cores.json"
     result = {
         "benchmark": benchmark,
         "commit": _git("rev-parse", "HEAD"),
         "commit_is_modified": bool(_git("status", "--porcelain", "--untracked-files=no")),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "options": {name: _plain(value) for name, value in vars(options).items() if name not in _PATHS},
+        "options": {name: _plain(value) for name, value in vars(options).items() if name not in _UNNAMED},
         "machine": {**dict(describe()), "load average": [round(each, 2) for each in os.getloadavg()]},
         "samples": samples,
     }
@@ -45,7 +53,7 @@ def write_result(path: Path, benchmark: str, options: argparse.Namespace, sample
     print(f"wrote {path}", file=sys.stderr, flush=True)
 
 
-_PATHS = ("json", "directory", "kafka_jars", "mirror_maker_jars", "jars")  # paths of this machine
+_UNNAMED = ("json", "keep", "directory", "kafka_jars", "mirror_maker_jars", "jars")  # paths of this machine
 
 
 def _plain(value: object) -> object:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
+import json
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -10,6 +13,8 @@ import pytest
 
 from benchmarks import baseline, costs
 from benchmarks.brokers.system import Barnabas
+from benchmarks.pipeline import __main__ as pipeline
+from benchmarks.runs import result_files
 from benchmarks.runs.programs import Programs
 from benchmarks.runs.result_files import REPOSITORY
 from benchmarks.runs.side_by_side import Round, chosen, in_turn
@@ -66,3 +71,20 @@ def test_every_request_whose_cost_is_measured_gets_its_right_answer(
         found = costs.Costs(programs, list(costs.REQUESTS), 0.05).measure(Round(system, running, tmp_path, 0.05))
     assert list(found) == list(costs.REQUESTS)
     assert all(columns["p50_us"] > 0 for columns in found.values())
+
+
+def test_a_result_that_is_kept_has_its_name_date_and_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(result_files, "RESULTS", tmp_path)
+    parser = argparse.ArgumentParser()
+    result_files.add_json_option(parser, "client")
+    options = parser.parse_args(["--keep"])
+    result_files.write_result(options.json, "benchmarks.client", options, {"a": [{"rate": 1.0}]})
+    (kept,) = tmp_path.iterdir()
+    assert re.fullmatch(r"client-\d{4}-\d\d-\d\d-\d+-cores\.json", kept.name)
+    assert json.loads(kept.read_text())["options"] == {}
+
+
+def test_rates_of_the_spark_lines_are_shown_with_the_cpu_of_both_sides() -> None:
+    columns = {"rows_per_s": 10.0, "spark_us_per_row": 2.0, "broker_us_per_row": 3.0}
+    table = pipeline.table({"parquet": [columns], "write by barnabas": [{**columns, "rows_per_s": 5.0}]})
+    assert table.splitlines()[-1] == "| write by barnabas | 5 (5 to 5) | 0.50 | 2.00 | 3.00 |"
