@@ -101,8 +101,8 @@ class ClassicMembership:
         if group is None or group.group_type is GroupType.CLASSIC:
             return self._classic.describe(group_id)
         return DescribedGroup(
-            group_id,
-            GroupState.DEAD.value,
+            group_id=group_id,
+            state=GroupState.DEAD.value,
             error=ErrorCode.GROUP_ID_NOT_FOUND,
             message=f"group {printable(group_id)} is not a classic group",
         )

@@ -55,7 +55,7 @@ async def describe_group(cluster: Cluster, config: ClientConfig, group: str) -> 
 
     async def attempt() -> GroupDescription:
         connection = await cluster.connections.any_connection()
-        request = DescribeGroupsRequest([group])
+        request = DescribeGroupsRequest(groups=[group])
         response: DescribeGroupsResponse = await connection.request(ApiKey.DESCRIBE_GROUPS, request)
         (found,) = response.groups
         if found.error is ErrorCode.GROUP_ID_NOT_FOUND:  # unknown, or of the consumer protocol

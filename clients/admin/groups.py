@@ -44,7 +44,9 @@ async def delete_group(cluster: Cluster, config: ClientConfig, group: str) -> No
 
     async def attempt() -> None:
         connection = await cluster.connections.any_connection()
-        response: DeleteGroupsResponse = await connection.request(ApiKey.DELETE_GROUPS, DeleteGroupsRequest([group]))
+        response: DeleteGroupsResponse = await connection.request(
+            ApiKey.DELETE_GROUPS, DeleteGroupsRequest(group_ids=[group])
+        )
         (result,) = response.results
         if result.error is ErrorCode.GROUP_ID_NOT_FOUND:
             raise RefusedError(result.error, f"there is no group {group!r}")

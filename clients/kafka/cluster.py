@@ -107,10 +107,11 @@ class KafkaCluster:
 
     async def coordinator(self, key: str, key_type: int) -> int:
         """Find the node id of the coordinator of a group or transactional id. Raises ClientError, RefusedError."""
-        answer: FindCoordinatorResponse = await self.ask_any(FIND_COORDINATOR, FindCoordinatorRequest((key,), key_type))
-        if len(answer.coordinators) != 1:
-            raise BrokerConnectionError(f"{key}: the broker names {len(answer.coordinators)} coordinators")
-        (found,) = answer.coordinators
+        request = FindCoordinatorRequest.of_key(key, key_type)
+        answer: FindCoordinatorResponse = await self.ask_any(FIND_COORDINATOR, request)
+        if len(answer.found) != 1:
+            raise BrokerConnectionError(f"{key}: the broker names {len(answer.found)} coordinators")
+        (found,) = answer.found
         if found.error is not ErrorCode.NONE:
             raise RefusedError(found.error, f"the coordinator of {key}: {found.message or reason_of(found.error)}")
         self._nodes.update_brokers({**self._nodes.brokers, found.node_id: Address(found.host, found.port)})

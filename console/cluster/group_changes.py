@@ -120,7 +120,7 @@ def _commit_reason(error: ErrorCode) -> str:
 async def delete_group(kafka: KafkaCluster, group: str) -> None:
     """Delete a group that has no members, with its offsets."""
     node_id = await kafka.coordinator(group, GROUP_KEY)
-    answer: DeleteGroupsResponse = await kafka.ask(node_id, DELETE_GROUPS, DeleteGroupsRequest((group,)))
+    answer: DeleteGroupsResponse = await kafka.ask(node_id, DELETE_GROUPS, DeleteGroupsRequest(group_ids=[group]))
     for each in answer.results:
         if each.error is not ErrorCode.NONE:
             raise RefusedError(each.error, f"the group {group!r}: {reason_of(each.error)}")

@@ -77,7 +77,7 @@ async def describe_group(kafka: KafkaCluster, group: str) -> Description:
     shared = await _share_group(connection, group)
     if shared is not None:
         return shared
-    classic: DescribeGroupsResponse = await connection.request(DESCRIBE_GROUPS, DescribeGroupsRequest([group]))
+    classic: DescribeGroupsResponse = await connection.request(DESCRIBE_GROUPS, DescribeGroupsRequest(groups=[group]))
     (found,) = classic.groups
     if found.error is not ErrorCode.NONE:
         raise RefusedError(found.error, found.message or f"there is no group {group!r}")

@@ -255,7 +255,7 @@ def encode_describe(request: DescribeGroupsRequest) -> dict[str, Any]:
 def decode_describe(body: dict[str, Any]) -> DescribeGroupsRequest:
     """Raises DecodeError, naming the field."""
     groups = [text(each, "group") for each in array(field(body, "groups"), "groups")]
-    return DescribeGroupsRequest(groups, unknown_is_error=True)
+    return DescribeGroupsRequest(groups=groups)
 
 
 def encode_describe_response(response: DescribeGroupsResponse) -> dict[str, Any]:
@@ -286,27 +286,27 @@ def decode_describe_response(body: dict[str, Any]) -> DescribeGroupsResponse:
         group, error, message, state, protocol_type, protocol, members = row(entry, "groups[]", 7)
         groups.append(
             DescribedGroup(
-                text(group, "group"),
-                text(state, "state"),
-                text(protocol_type, "protocol_type"),
-                text(protocol, "protocol"),
-                [_described(each) for each in array(members, "members")],
-                error_code(error, "error"),
-                long_text(message, "message"),
+                group_id=text(group, "group"),
+                state=text(state, "state"),
+                protocol_type=text(protocol_type, "protocol_type"),
+                protocol=text(protocol, "protocol"),
+                members=[_described(each) for each in array(members, "members")],
+                error=error_code(error, "error"),
+                message=long_text(message, "message"),
             )
         )
-    return DescribeGroupsResponse(groups)
+    return DescribeGroupsResponse(groups=groups)
 
 
 def _described(entry: Any) -> DescribedMember:
     member_id, instance_id, client_id, client_host, metadata, assignment = row(entry, "members[]", 6)
     return DescribedMember(
-        text(member_id, "member_id"),
-        optional_text(instance_id, "instance_id"),
-        text(client_id, "client_id"),
-        text(client_host, "client_host"),
-        binary(metadata, "metadata"),
-        binary(assignment, "assignment"),
+        member_id=text(member_id, "member_id"),
+        group_instance_id=optional_text(instance_id, "instance_id"),
+        client_id=text(client_id, "client_id"),
+        client_host=text(client_host, "client_host"),
+        metadata=binary(metadata, "metadata"),
+        assignment=binary(assignment, "assignment"),
     )
 
 

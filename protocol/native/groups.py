@@ -141,7 +141,9 @@ def encode_list(request: ListGroupsRequest) -> dict[str, Any]:
 
 def decode_list(body: dict[str, Any]) -> ListGroupsRequest:
     """Raises DecodeError, naming the field."""
-    return ListGroupsRequest(_texts(field(body, "states", []), "states"), _texts(field(body, "types", []), "types"))
+    return ListGroupsRequest(
+        states=_texts(field(body, "states", []), "states"), types=_texts(field(body, "types", []), "types")
+    )
 
 
 def encode_list_response(response: ListGroupsResponse) -> dict[str, Any]:
@@ -156,13 +158,13 @@ def decode_list_response(body: dict[str, Any]) -> ListGroupsResponse:
         group, protocol_type, state, group_type = row(entry, "groups[]", 4)
         groups.append(
             ListedGroup(
-                text(group, "group"),
-                text(protocol_type, "protocol_type"),
-                text(state, "state"),
-                text(group_type, "type"),
+                group_id=text(group, "group"),
+                protocol_type=text(protocol_type, "protocol_type"),
+                state=text(state, "state"),
+                type=text(group_type, "type").lower(),
             )
         )
-    return ListGroupsResponse(groups)
+    return ListGroupsResponse(groups=groups)
 
 
 def encode_delete(request: DeleteGroupsRequest) -> dict[str, Any]:
@@ -172,7 +174,7 @@ def encode_delete(request: DeleteGroupsRequest) -> dict[str, Any]:
 
 def decode_delete(body: dict[str, Any]) -> DeleteGroupsRequest:
     """Raises DecodeError, naming the field."""
-    return DeleteGroupsRequest(_texts(field(body, "groups"), "groups"))
+    return DeleteGroupsRequest(group_ids=_texts(field(body, "groups"), "groups"))
 
 
 def encode_delete_response(response: DeleteGroupsResponse) -> dict[str, Any]:
@@ -185,8 +187,8 @@ def decode_delete_response(body: dict[str, Any]) -> DeleteGroupsResponse:
     results = []
     for entry in array(field(body, "groups"), "groups"):
         group, error = row(entry, "groups[]", 2)
-        results.append(DeleteGroupResult(text(group, "group"), error_code(error, "error")))
-    return DeleteGroupsResponse(results)
+        results.append(DeleteGroupResult(group_id=text(group, "group"), error=error_code(error, "error")))
+    return DeleteGroupsResponse(results=results)
 
 
 def _texts(values: Any, name: str) -> list[str]:

@@ -21,7 +21,7 @@ def topic(name: str, *ends: int | None) -> TopicFacts:
 
 
 def group(name: str, committed: dict[TopicPartition, int]) -> GroupFacts:
-    return GroupFacts(ListedGroup(name, "consumer", "Empty", "classic"), committed)
+    return GroupFacts(ListedGroup(group_id=name, protocol_type="consumer", state="Empty", type="classic"), committed)
 
 
 def test_lags_are_those_behind_the_ends_that_are_known() -> None:

@@ -344,13 +344,15 @@ EXCHANGES: list[tuple[ApiKey, Any, Any]] = [
     ),
     (
         ApiKey.LIST_GROUPS,
-        ListGroupsRequest(["Empty"], ["classic"]),
-        ListGroupsResponse([ListedGroup("g", "consumer", "Stable", "Classic")]),
+        ListGroupsRequest(states=["Empty"], types=["classic"]),
+        ListGroupsResponse(
+            groups=[ListedGroup(group_id="g", protocol_type="consumer", state="Stable", type="classic")]
+        ),
     ),
     (
         ApiKey.DELETE_GROUPS,
-        DeleteGroupsRequest(["g"]),
-        DeleteGroupsResponse([DeleteGroupResult("g", ErrorCode.NON_EMPTY_GROUP)]),
+        DeleteGroupsRequest(group_ids=["g"]),
+        DeleteGroupsResponse(results=[DeleteGroupResult(group_id="g", error=ErrorCode.NON_EMPTY_GROUP)]),
     ),
     (
         ApiKey.JOIN_GROUP,
@@ -414,13 +416,32 @@ EXCHANGES: list[tuple[ApiKey, Any, Any]] = [
     ),
     (
         ApiKey.DESCRIBE_GROUPS,
-        DescribeGroupsRequest(["g"], unknown_is_error=True),
+        DescribeGroupsRequest(groups=["g"]),
         DescribeGroupsResponse(
-            [
+            groups=[
                 DescribedGroup(
-                    "g", "Stable", "consumer", "range", [DescribedMember("m", "i", "c", "/127.0.0.1", b"\0", b"\1")]
+                    group_id="g",
+                    state="Stable",
+                    protocol_type="consumer",
+                    protocol="range",
+                    members=[
+                        DescribedMember(
+                            member_id="m",
+                            group_instance_id="i",
+                            client_id="c",
+                            client_host="/127.0.0.1",
+                            metadata=b"\0",
+                            assignment=b"\1",
+                        )
+                    ],
                 ),
-                DescribedGroup("h", "Dead", "", "", [], ErrorCode.GROUP_ID_NOT_FOUND, "there is no group h"),
+                DescribedGroup(
+                    group_id="h",
+                    state="Dead",
+                    members=[],
+                    error=ErrorCode.GROUP_ID_NOT_FOUND,
+                    message="there is no group h",
+                ),
             ]
         ),
     ),

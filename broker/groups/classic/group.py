@@ -117,7 +117,13 @@ class ClassicGroup:
         """Return the group as DescribeGroups shows it."""
         protocol = self.protocol if self.state is GroupState.STABLE else None
         members = [member.describe(protocol) for member in self.roster]
-        return DescribedGroup(self.group_id, self.state.value, self.protocol_type, protocol or "", members)
+        return DescribedGroup(
+            group_id=self.group_id,
+            state=self.state.value,
+            protocol_type=self.protocol_type,
+            protocol=protocol or "",
+            members=members,
+        )
 
     def report(self, kind: GroupEventKind, member: ClassicGroupMember | None = None, detail: str = "") -> None:
         """Add an event to the group's history."""

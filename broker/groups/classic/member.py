@@ -94,12 +94,12 @@ class ClassicGroupMember:
     def describe(self, protocol: str | None) -> DescribedMember:
         """Return the member as DescribeGroups shows it; without a `protocol` the metadata is empty."""
         return DescribedMember(
-            self.member_id,
-            self.group_instance_id,
-            self.client_id,
-            self.client_host,
-            b"" if protocol is None else self.metadata(protocol),
-            self.assignment,
+            member_id=self.member_id,
+            group_instance_id=self.group_instance_id,
+            client_id=self.client_id,
+            client_host=self.client_host,
+            metadata=b"" if protocol is None else self.metadata(protocol),
+            assignment=self.assignment,
         )
 
 

@@ -61,31 +61,31 @@ class DescribeGroupsHandler:
             else:
                 group = self._describe(group_id, unknown_is_error=request.unknown_is_error)
                 if request.include_authorized_operations and not group.error:
-                    group = group._replace(authorized_operations=group_operations(session, group_id))
+                    group.authorized_operations = group_operations(session, group_id)
             groups.append(group)
-        return DescribeGroupsResponse(groups)
+        return DescribeGroupsResponse(groups=groups)
 
     def _refuse(self, group_id: str, code: ErrorCode, message: str | None = None) -> DescribedGroup:
         self._probe.count_error(code.name.lower())
-        return DescribedGroup(group_id, error=code, message=message)
+        return DescribedGroup(group_id=group_id, error=code, message=message)
 
     def _describe(self, group_id: str, *, unknown_is_error: bool) -> DescribedGroup:
         try:
             group = self._groups.describe(group_id)
         except BrokerError as error:
             self._probe.count_error(error.code.name.lower())
-            return DescribedGroup(group_id, error=error.code, message=error.message)
+            return DescribedGroup(group_id=group_id, error=error.code, message=error.message)
         if group is not None:  # a classic group, or the refusal of a consumer group
             is_dead = group.error == ErrorCode.GROUP_ID_NOT_FOUND and not unknown_is_error
-            return DescribedGroup(group_id, group.state) if is_dead else group
+            return DescribedGroup(group_id=group_id, state=group.state) if is_dead else group
         if self._has_offsets(group_id):
-            return DescribedGroup(group_id, GroupState.EMPTY.value)
+            return DescribedGroup(group_id=group_id, state=GroupState.EMPTY.value)
         if not unknown_is_error:
-            return DescribedGroup(group_id, GroupState.DEAD.value)
+            return DescribedGroup(group_id=group_id, state=GroupState.DEAD.value)
         self._probe.count_error(ErrorCode.GROUP_ID_NOT_FOUND.name.lower())
         return DescribedGroup(
-            group_id,
-            GroupState.DEAD.value,
+            group_id=group_id,
+            state=GroupState.DEAD.value,
             error=ErrorCode.GROUP_ID_NOT_FOUND,
             message=f"there is no group {printable(group_id)}",
         )

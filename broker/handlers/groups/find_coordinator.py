@@ -63,9 +63,9 @@ class FindCoordinatorHandler:
         node = self._addresses.address_for(session)
         if request.key_type == SHARE_KEY and request.takes_share_keys:
             ensure_cluster_allowed(session, Operation.CLUSTER_ACTION, ApiKey.FIND_COORDINATOR)
-            return FindCoordinatorResponse([self._of_share_partition(key, node) for key in request.keys])
+            return FindCoordinatorResponse(coordinators=[self._of_share_partition(key, node) for key in request.keys])
         if request.key_type not in (GROUP_KEY, TRANSACTION_KEY):
-            return FindCoordinatorResponse([self._refuse(key, request.key_type) for key in request.keys])
+            return FindCoordinatorResponse(coordinators=[self._refuse(key, request.key_type) for key in request.keys])
         kind = ResourceType.GROUP if request.key_type == GROUP_KEY else ResourceType.TRANSACTIONAL_ID
         denied = await denied_in_turns(turns, session, Operation.DESCRIBE, kind, request.keys, ApiKey.FIND_COORDINATOR)
         error = denial(kind)
@@ -74,31 +74,33 @@ class FindCoordinatorHandler:
         for key in request.keys:
             if key in denied:
                 self._probe.count_error(label)
-                results.append(CoordinatorResult(key, code, message))
+                results.append(CoordinatorResult(key=key, error=code, message=message))
             else:
                 results.append(self._found(key, request.key_type, node))
             if turns.is_over:
                 await turns.next()
-        return FindCoordinatorResponse(results)
+        return FindCoordinatorResponse(coordinators=results)
 
     def _of_share_partition(self, key: str, node: BrokerAddress) -> CoordinatorResult:
         if _is_share_partition(key):
             return self._found(key, SHARE_KEY, node)
         code = ErrorCode.INVALID_REQUEST
         self._probe.count_error(code.name.lower())
-        return CoordinatorResult(key, code, "the key of a share partition is group:topic id:partition")
+        return CoordinatorResult(
+            key=key, error=code, message="the key of a share partition is group:topic id:partition"
+        )
 
     def _found(self, key: str, key_type: int, node: BrokerAddress) -> CoordinatorResult:
         unserved = self._coordinators.unserved(key_type, key)
         if unserved is None:
-            return CoordinatorResult(key, node_id=node.node_id, host=node.host, port=node.port)
+            return CoordinatorResult(key=key, node_id=node.node_id, host=node.host, port=node.port)
         self._probe.count_error(unserved.code.name.lower())
-        return CoordinatorResult(key, unserved.code, unserved.message)
+        return CoordinatorResult(key=key, error=unserved.code, message=unserved.message)
 
     def _refuse(self, key: str, key_type: int) -> CoordinatorResult:
         code = ErrorCode.INVALID_REQUEST
         self._probe.count_error(code.name.lower())
-        return CoordinatorResult(key, code, f"no coordinator of type {key_type} is served here")
+        return CoordinatorResult(key=key, error=code, message=f"no coordinator of type {key_type} is served here")
 
 
 def _is_share_partition(key: str) -> bool:

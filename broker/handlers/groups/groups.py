@@ -77,8 +77,15 @@ class ListGroupsHandler:
             ):
                 continue
             if lists_all or is_allowed(session, Operation.DESCRIBE, kind, group_id, api, log_denied=False):
-                listed.append(ListedGroup(group_id, group.protocol_type, group.state.value, group.group_type.value))
-        return ListGroupsResponse(listed)
+                listed.append(
+                    ListedGroup(
+                        group_id=group_id,
+                        protocol_type=group.protocol_type,
+                        state=group.state.value,
+                        type=group.group_type.value.lower(),
+                    )
+                )
+        return ListGroupsResponse(groups=listed)
 
 
 class DeleteGroupsHandler:
@@ -99,7 +106,7 @@ class DeleteGroupsHandler:
     ) -> DeleteGroupsResponse | Deferred[DeleteGroupsResponse]:
         turns = Turns()
         answer: Deferred[DeleteGroupsResponse] = Deferred()
-        results = [DeleteGroupResult(group_id) for group_id in dict.fromkeys(request.group_ids)]
+        results = [DeleteGroupResult(group_id=group_id) for group_id in dict.fromkeys(request.group_ids)]
         missing = len(results) + 1
         api = ApiKey.DELETE_GROUPS
         denied = await denied_in_turns(turns, session, Operation.DELETE, ResourceType.GROUP, request.group_ids, api)
@@ -111,7 +118,7 @@ class DeleteGroupsHandler:
                 result.error = error.code
             missing -= 1
             if not missing:
-                answer.resolve(DeleteGroupsResponse(results))
+                answer.resolve(DeleteGroupsResponse(results=results))
 
         for result in results:
             if turns.is_over:

@@ -6,7 +6,6 @@ from typing import Final
 
 from barnabas.protocol.kafka.client.api import ClientApi
 from barnabas.protocol.kafka.client.fields import ERROR
-from barnabas.protocol.kafka.groups import delete_groups
 from barnabas.protocol.kafka.schema import (
     INT32,
     INT64,
@@ -19,7 +18,7 @@ from barnabas.protocol.kafka.schema import (
     since,
 )
 from barnabas.protocol.messages.api_key import ApiKey
-from barnabas.protocol.messages.groups.groups import DeleteGroupResult, DeleteGroupsResponse
+from barnabas.protocol.messages.groups.groups import DeleteGroupsRequest, DeleteGroupsResponse
 from barnabas.protocol.messages.groups.offset_commit import (
     OffsetCommitPartitionResult,
     OffsetCommitResponse,
@@ -55,11 +54,4 @@ OFFSET_COMMIT: Final = ClientApi(
 )
 """Writes an OffsetCommitRequest, reads an OffsetCommitResponse."""
 
-DELETE_GROUPS: Final = ClientApi(
-    ApiKey.DELETE_GROUPS,
-    0,
-    2,
-    delete_groups.REQUEST,
-    Message(2, DeleteGroupsResponse, _throttle_ms=INT32, results=rows(DeleteGroupResult, group_id=STRING, error=ERROR)),
-)
-"""Writes a DeleteGroupsRequest, reads a DeleteGroupsResponse."""
+DELETE_GROUPS: Final = ClientApi(ApiKey.DELETE_GROUPS, 0, 2, DeleteGroupsRequest, DeleteGroupsResponse)

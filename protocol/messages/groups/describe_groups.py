@@ -3,48 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
 
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.authorized_operations import NOT_ASKED
+from barnabas.protocol.wire.fields import since
+from barnabas.protocol.wire.structures import Request, Struct
+from barnabas.protocol.wire.types import Bool, Bytes, Error, Int32, Message, NullableString, String
 
 
-@dataclass(slots=True)
-class DescribeGroupsRequest:
-    """`unknown_is_error`: an unknown group is GROUP_ID_NOT_FOUND (version 6 and later) instead of Dead."""
-
-    groups: Sequence[str]
-    include_authorized_operations: bool = False
-    unknown_is_error: bool = False
-
-
-class DescribedMember(NamedTuple):
+class DescribedMember(Struct):
     """`metadata` and `assignment` are the clients' bytes."""
 
-    member_id: str
-    group_instance_id: str | None
-    client_id: str
-    client_host: str
-    metadata: bytes
-    assignment: bytes
+    member_id: String
+    group_instance_id: NullableString = since(4, default=None)
+    client_id: String
+    client_host: String
+    metadata: Bytes
+    assignment: Bytes
 
 
-class DescribedGroup(NamedTuple):
+class DescribedGroup(Struct):
     """`state` by Kafka's name. `protocol` is the assignor, empty until one is selected."""
 
-    group_id: str
-    state: str = ""
-    protocol_type: str = ""
-    protocol: str = ""
+    error: Error = ErrorCode.NONE
+    message: Message = since(6, default=None)
+    group_id: String
+    state: String = ""
+    protocol_type: String = ""
+    protocol: String = ""
     members: Sequence[DescribedMember] = ()
-    error: ErrorCode = ErrorCode.NONE
-    message: str | None = None
-    authorized_operations: int = NOT_ASKED
+    authorized_operations: Int32 = since(3, default=NOT_ASKED)
 
 
-@dataclass(slots=True)
-class DescribeGroupsResponse:
+class DescribeGroupsResponse(Struct, flexible=5):
     """In the order of the request."""
 
-    groups: list[DescribedGroup]
+    throttle_ms: Int32 = since(1, default=0)
+    groups: Sequence[DescribedGroup]
+
+
+class DescribeGroupsRequest(Request, flexible=5):
+    """Group ids."""
+
+    groups: Sequence[String]
+    include_authorized_operations: Bool = since(3, default=False)
+
+    @property
+    def unknown_is_error(self) -> bool:
+        """Whether an unknown group is GROUP_ID_NOT_FOUND instead of Dead."""
+        return self.version >= 6
+
+    def refused(self, code: ErrorCode, message: str) -> DescribeGroupsResponse:
+        """The same refusal for every group."""
+        groups = [DescribedGroup(group_id=each, error=code, message=message) for each in self.groups]
+        return DescribeGroupsResponse(groups=groups)

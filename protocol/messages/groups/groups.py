@@ -3,57 +3,68 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.wire.fields import since
+from barnabas.protocol.wire.structures import Request, Struct
+from barnabas.protocol.wire.types import Error, Int32, String
 
 
-@dataclass(slots=True)
-class ListGroupsRequest:
-    """Filters of states and types, case-insensitive; an empty one matches every group."""
-
-    states: Sequence[str] = ()
-    types: Sequence[str] = ()
-
-
-@dataclass(slots=True)
-class ListedGroup:
+class ListedGroup(Struct):
     """`protocol_type`: "consumer", another client's own, or "" for a group that never had a member.
 
-    `state` and `group_type` by Kafka's names: Empty, Stable, ...; Classic, Consumer.
+    `state` by Kafka's name: Empty, Stable, ...; `type` likewise, but in lower case, as Kafka's brokers write it.
     """
 
-    group_id: str
-    protocol_type: str
-    state: str
-    group_type: str
+    group_id: String
+    protocol_type: String
+    state: String = since(4, default="")
+    type: String = since(5, default="")
+
+    @property
+    def group_type(self) -> str:
+        """The type by Kafka's name: Classic, Consumer, ...; empty in versions without it."""
+        return self.type.capitalize()
 
 
-@dataclass(slots=True)
-class ListGroupsResponse:
+class ListGroupsResponse(Struct, flexible=3):
     """The groups that match, or an error."""
 
-    groups: list[ListedGroup] = field(default_factory=list)
-    error: ErrorCode = ErrorCode.NONE
+    throttle_ms: Int32 = since(1, default=0)
+    error: Error = ErrorCode.NONE
+    groups: Sequence[ListedGroup] = ()
 
 
-@dataclass(slots=True)
-class DeleteGroupsRequest:
-    """Group ids."""
+class ListGroupsRequest(Request, flexible=3):
+    """Filters of states and types, case-insensitive; an empty one matches every group."""
 
-    group_ids: Sequence[str]
+    states: Sequence[String] = since(4, default=())
+    types: Sequence[String] = since(5, default=())
+
+    def refused(self, code: ErrorCode, message: str) -> ListGroupsResponse:
+        """The code for the whole request."""
+        return ListGroupsResponse(error=code)
 
 
-@dataclass(slots=True)
-class DeleteGroupResult:
+class DeleteGroupResult(Struct):
     """NONE if the group and its offsets are deleted, or the error."""
 
-    group_id: str
-    error: ErrorCode = ErrorCode.NONE
+    group_id: String
+    error: Error = ErrorCode.NONE
 
 
-@dataclass(slots=True)
-class DeleteGroupsResponse:
+class DeleteGroupsResponse(Struct, flexible=2):
     """In the order of the request."""
 
-    results: list[DeleteGroupResult]
+    throttle_ms: Int32 = 0
+    results: Sequence[DeleteGroupResult]
+
+
+class DeleteGroupsRequest(Request, flexible=2):
+    """Group ids."""
+
+    group_ids: Sequence[String]
+
+    def refused(self, code: ErrorCode, message: str) -> DeleteGroupsResponse:
+        """The code for every group."""
+        return DeleteGroupsResponse(results=[DeleteGroupResult(group_id=each, error=code) for each in self.group_ids])

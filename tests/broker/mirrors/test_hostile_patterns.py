@@ -34,7 +34,7 @@ class Cluster:
 
     async def ask(self, *_: object) -> ListGroupsResponse:
         return ListGroupsResponse(
-            cast(Any, [SimpleNamespace(group_id=each, group_type="Classic") for each in self._groups])
+            groups=cast(Any, [SimpleNamespace(group_id=each, group_type="Classic") for each in self._groups])
         )
 
 

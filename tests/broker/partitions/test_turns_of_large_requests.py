@@ -130,7 +130,9 @@ COORDINATORS: Any = SimpleNamespace(unserved=lambda _type, _key: None)
 
 
 def ask_find_coordinator() -> Any:
-    return FindCoordinatorHandler(COORDINATORS, ADDRESSES, PROBE)(SESSION, FindCoordinatorRequest(NAMES, 0))
+    return FindCoordinatorHandler(COORDINATORS, ADDRESSES, PROBE)(
+        SESSION, FindCoordinatorRequest(coordinator_keys=NAMES)
+    )
 
 
 def ask_describe_topic_partitions() -> Any:
@@ -164,7 +166,7 @@ def ask_describe_producers() -> Any:
 
 def ask_describe_groups() -> Any:
     groups: Any = SimpleNamespace(describe=lambda group_id: None)
-    return DescribeGroupsHandler(groups, lambda _: True, PROBE)(SESSION, DescribeGroupsRequest(NAMES))
+    return DescribeGroupsHandler(groups, lambda _: True, PROBE)(SESSION, DescribeGroupsRequest(groups=NAMES))
 
 
 def fetch_offsets(committed: Any, groups: list[OffsetFetchGroup]) -> Any:
@@ -360,7 +362,7 @@ def topics_to_commit() -> list[OffsetCommitTopic]:
 
 
 def ask_delete_groups(offsets: Any) -> Any:
-    return DeleteGroupsHandler(offsets.delete_group, PROBE)(SESSION, DeleteGroupsRequest(NAMES))
+    return DeleteGroupsHandler(offsets.delete_group, PROBE)(SESSION, DeleteGroupsRequest(group_ids=NAMES))
 
 
 def ask_offset_commit(offsets: Any) -> Any:

@@ -138,7 +138,7 @@ async def test_a_request_without_an_answer_in_time_fails_all_in_flight_and_close
         (lambda request: answer(bytes(8), group("a")), "correlation id 0, not 3"),
         (lambda request: b"\x7f\xff\xff\xff", "frame size 2147483647 is above 1048576 bytes, the limit of this client"),
         (lambda request: b"\0\0\0\2ab", "an answer of 2 bytes"),
-        (lambda request: answer(request, b"\0\0"), "list_groups: throttle_ms: a field of 4 bytes"),
+        (lambda request: answer(request, b"\0\0"), "list_groups: throttle_ms: the message ends"),
         (lambda request: answer(request, group("a")) * 2, "correlation id 3, not 4"),
         (lambda request: answer(request, group("a")) + answer(request[:7] + b"\4", group("a")) * 2, "no request is in"),
     ],

@@ -148,7 +148,7 @@ async def check_groups(cluster: KafkaCluster) -> None:
     note = found["followed"][T0].metadata  # type: ignore[index]
     assert note.rstrip("\0") == "note"  # librdkafka sends a zero byte after it
     assert found == {"followed": {T0: GroupOffset(7, 0, note)}, "missing": {}}
-    described = await cluster.ask(1, DESCRIBE_GROUPS, DescribeGroupsRequest(["followed"]))
+    described = await cluster.ask(1, DESCRIBE_GROUPS, DescribeGroupsRequest(groups=["followed"]))
     assert [(each.group_id, each.error, each.state) for each in described.groups] == [
         ("followed", ErrorCode.NONE, "Empty")
     ]

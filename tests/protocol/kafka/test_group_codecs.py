@@ -1,4 +1,4 @@
-"""JoinGroup, SyncGroup, Heartbeat, LeaveGroup and DescribeGroups in Kafka's protocol, every version both ways."""
+"""What versions of the groups' requests mean, and the shapes of their answers that a version changes."""
 
 from __future__ import annotations
 
@@ -6,8 +6,13 @@ import pytest
 
 from barnabas.protocol.errors import BrokerError, DecodeError, ErrorCode
 from barnabas.protocol.groups.consumer_protocol import subscribed_topics
-from barnabas.protocol.messages.api_key import ApiKey
-from barnabas.protocol.messages.groups.describe_groups import DescribedGroup, DescribedMember, DescribeGroupsResponse
+from barnabas.protocol.messages.groups.describe_groups import DescribeGroupsRequest
+from barnabas.protocol.messages.groups.find_coordinator import (
+    CoordinatorResult,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+from barnabas.protocol.messages.groups.groups import ListedGroup, ListGroupsResponse
 from barnabas.protocol.messages.groups.join_group import JoinGroupRequest, JoinGroupResponse
 from barnabas.protocol.messages.groups.leave_group import (
     LeaveGroupRequest,
@@ -16,9 +21,6 @@ from barnabas.protocol.messages.groups.leave_group import (
     LeftMember,
 )
 from barnabas.protocol.messages.groups.sync_group import SyncGroupRequest
-from tests.protocol.kafka.codecs import decoded, encoded, refused, subset, versions_of
-
-DESCRIBE = ApiKey.DESCRIBE_GROUPS
 
 
 @pytest.mark.parametrize("version", range(10))
@@ -70,38 +72,43 @@ def test_a_leave_is_about_one_member_before_version_3(version: int) -> None:
     assert LeaveGroupResponse.decode(version, refusal.encode(version)).error == ErrorCode.INVALID_GROUP_ID
 
 
-@pytest.mark.parametrize(("api", "version"), versions_of(DESCRIBE))
-def test_a_description_both_ways(api: ApiKey, version: int) -> None:
-    request = decoded(api, version, groups=("g", "h"), include_authorized_operations=True)
-    assert (list(request.groups), request.unknown_is_error) == (["g", "h"], version >= 6)
-    assert request.include_authorized_operations == (version >= 3)
-    member = DescribedMember("m", "i", "client", "/127.0.0.1", b"\x01", b"\x02")
-    group = DescribedGroup("g", "Stable", "consumer", "range", [member], authorized_operations=7)
-    (found,) = encoded(api, version, DescribeGroupsResponse([group]))["groups"]
-    (described,) = found.pop("members")
-    expected = {
-        "error_code": 0,
-        "error_message": None,
-        "group_id": "g",
-        "group_state": "Stable",
-        "protocol_type": "consumer",
-        "protocol_data": "range",
-        "authorized_operations": 7,
-    }
-    assert found == subset(expected, found)
-    assert described == subset(
-        {
-            "member_id": "m",
-            "group_instance_id": "i",
-            "client_id": "client",
-            "client_host": "/127.0.0.1",
-            "member_metadata": b"\x01",
-            "member_assignment": b"\x02",
-        },
-        described,
-    )
-    refusal = refused(api, version, request, ErrorCode.COORDINATOR_NOT_AVAILABLE, "no")
-    assert [(each["group_id"], each["error_code"]) for each in refusal["groups"]] == [("g", 15), ("h", 15)]
+@pytest.mark.parametrize("version", range(7))
+def test_a_description_is_refused_for_every_group(version: int) -> None:
+    sent = DescribeGroupsRequest(groups=["g", "h"], include_authorized_operations=True)
+    request = DescribeGroupsRequest.decode(version, sent.encode(version))
+    assert request.unknown_is_error == (version >= 6)
+    refusal = request.refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, "no")
+    assert [(each.group_id, each.error, each.message) for each in refusal.groups] == [
+        (group, ErrorCode.COORDINATOR_NOT_AVAILABLE, "no") for group in ("g", "h")
+    ]
+
+
+@pytest.mark.parametrize("version", range(7))
+def test_a_coordinator_is_asked_for_and_found_in_every_version(version: int) -> None:
+    sent = FindCoordinatorRequest.of_key("g", 1 if version >= 1 else 0)
+    request = FindCoordinatorRequest.decode(version, sent.encode(version))
+    assert (list(request.keys), request.key_type) == (["g"], sent.key_type)
+    assert request.takes_share_keys == (version >= 6)
+    found = CoordinatorResult(key="g", node_id=7, host="h", port=9)
+    refused = request.refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, "wait")
+    for answer in (FindCoordinatorResponse(coordinators=[found]), refused):
+        read = FindCoordinatorResponse.decode(version, answer.encode(version))
+        (only,), (expected,) = read.found, answer.coordinators
+        assert only.key == ("g" if version >= 4 else "")
+        assert (only.error, only.node_id, only.host, only.port) == (
+            expected.error,
+            expected.node_id,
+            expected.host,
+            expected.port,
+        )
+        assert only.message == (expected.message if version >= 1 else "")
+
+
+def test_a_listed_group_has_its_type_by_kafkas_name() -> None:
+    group = ListedGroup(group_id="g", protocol_type="consumer", state="Stable", type="classic")
+    for version, group_type in ((4, ""), (5, "Classic")):
+        (read,) = ListGroupsResponse.decode(version, ListGroupsResponse(groups=[group]).encode(version)).groups
+        assert read.group_type == group_type
 
 
 def test_the_topics_of_a_subscription_are_read_whatever_follows_them() -> None:

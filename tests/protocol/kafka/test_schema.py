@@ -12,7 +12,6 @@ import pytest
 from barnabas.protocol.errors import BrokerError, DecodeError
 from barnabas.protocol.kafka import schema as module
 from barnabas.protocol.kafka.apis import KAFKA_APIS, KafkaApi
-from barnabas.protocol.kafka.groups import find_coordinator
 from barnabas.protocol.kafka.schema import (
     BOOL,
     INT16,
@@ -44,8 +43,6 @@ UNWRITTEN_TAGS = {"zk_migration_ready"}
 def message_of(api: KafkaApi, version: int, kind: str) -> Message | None:
     """The table of a request or answer; None for an answer that is written by hand."""
     codec = import_module(api.module)
-    if codec is find_coordinator and kind == "response" and version < 4:
-        return find_coordinator.RESPONSE_OF_ONE
     message: Message | None = getattr(codec, kind.upper(), None)
     return message
 
