@@ -14,7 +14,7 @@ from barnabas.broker.network.response_frame import CloseConnection, LateResponse
 from barnabas.broker.repeated_warnings import Event
 from barnabas.protocol.errors import BrokerError, ErrorCode, without_frames
 from barnabas.protocol.framing import FrameError
-from barnabas.protocol.messages.data.produce import forget_records
+from barnabas.protocol.messages.data.produce import ProduceRequest
 
 if TYPE_CHECKING:
     from barnabas.broker.network.session import Session
@@ -109,7 +109,8 @@ class PendingRequest:
     def release_frame(self) -> None:
         """Drop all views of the receive buffer: the next frame will overwrite it."""
         self.header = self.header.without_frame()
-        forget_records(self.request)
+        if type(self.request) is ProduceRequest:
+            self.request.forget_records()
 
     def refuse(self, error: Exception) -> ResponseFrame:
         """Return the error response to the whole request; a bug is logged with its traceback."""

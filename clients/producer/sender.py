@@ -221,10 +221,10 @@ class Sender:
             assert batch.data is not None
             topics.setdefault(topic, []).append(ProducePartition(partition, memoryview(batch.data)))
         produce = ProduceRequest(
-            self._config.acks,
-            self._config.request_timeout_ms,
-            [ProduceTopic(name, partitions) for name, partitions in topics.items()],
-            self._config.transactional_id,
+            acks=self._config.acks,
+            timeout_ms=self._config.request_timeout_ms,
+            topics=[ProduceTopic(name=name, partitions=partitions) for name, partitions in topics.items()],
+            transactional_id=self._config.transactional_id,
         )
         connection = request.connection
         connection.on_writable = self._schedule_drain

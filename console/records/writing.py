@@ -43,7 +43,9 @@ async def produce(kafka: KafkaCluster, topic: str, partitions: int, record: NewR
     builder = RecordBatchBuilder(max_bytes=_BATCH_BYTES)
     builder.append(time.time_ns() // 1_000_000, record.key, record.value, record.headers)
     batch = ProducePartition(number, memoryview(builder.build()))
-    request = ProduceRequest(_ACKS_ALL, _TIMEOUT_MS, [ProduceTopic(topic, [batch])])
+    request = ProduceRequest(
+        acks=_ACKS_ALL, timeout_ms=_TIMEOUT_MS, topics=[ProduceTopic(name=topic, partitions=[batch])]
+    )
     answer: ProduceResponse = await kafka.ask(leader.node_id, PRODUCE, request)
     (result,) = (each for found in answer.topics for each in found.partitions)
     if result.error is not ErrorCode.NONE:

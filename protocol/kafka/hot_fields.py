@@ -171,20 +171,10 @@ def string(value: str) -> bytes:
     return INT16.pack(len(data)) + data
 
 
-def nullable_string(value: str | None) -> bytes:
-    """Encode a classic string or null, cut to 8,000 characters."""
-    return b"\xff\xff" if value is None else string(value[:8000])
-
-
 def compact_string(value: str) -> bytes:
     """Encode a compact string."""
     data = value.encode()
     return unsigned(len(data) + 1) + data
-
-
-def compact_nullable_string(value: str | None) -> bytes:
-    """Encode a compact string or null."""
-    return NO_TAGS if value is None else compact_string(value)
 
 
 def _text(body: memoryview, start: int, end: int) -> tuple[str, int]:

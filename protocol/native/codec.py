@@ -129,7 +129,7 @@ def encode_request(api: ApiKey, correlation_id: int, client_id: str | None, requ
     """Return the buffers of a request's frame, to be sent in order."""
     records: Sequence[memoryview] = ()
     if isinstance(request, ProduceRequest):
-        records = [partition.records for topic in request.topics for partition in topic.partitions]
+        records = [partition.batch for topic in request.topics for partition in topic.partitions]
     body = native_api(api).encode_request(request)
     header = pack_header(
         [NUMBERS.get(api, int(api)), VERSION, correlation_id, client_id, body], sum(len(part) for part in records)

@@ -43,7 +43,7 @@ def encode_request(request: ProduceRequest) -> dict[str, Any]:
     body = {
         "acks": request.acks,
         "timeout_ms": request.timeout_ms,
-        "topics": [[topic.name, [[p.partition, len(p.records)] for p in topic.partitions]] for topic in request.topics],
+        "topics": [[topic.name, [[p.partition, len(p.batch)] for p in topic.partitions]] for topic in request.topics],
     }
     if request.transactional_id is not None:
         body["transactional_id"] = request.transactional_id
@@ -69,14 +69,14 @@ def decode_request(body: dict[str, Any], records: memoryview) -> ProduceRequest:
                 raise DecodeError(f"the sizes add up to more than the {end} bytes of records in the frame")
             partitions.append(ProducePartition(partition, records[position:following]))
             position = following
-        topics.append(ProduceTopic(name if type(name) is str else text(name, "name"), partitions))
+        topics.append(ProduceTopic(name=name if type(name) is str else text(name, "name"), partitions=partitions))
     if position != end:
         raise DecodeError(f"the sizes add up to {position}, but {end} bytes of records follow the header")
     return ProduceRequest(
-        integer(field(body, "acks"), "acks", INT16),
-        integer(field(body, "timeout_ms", DEFAULT_TIMEOUT_MS), "timeout_ms", INT32),
-        topics,
-        optional_text(field(body, "transactional_id", None), "transactional_id"),
+        acks=integer(field(body, "acks"), "acks", INT16),
+        timeout_ms=integer(field(body, "timeout_ms", DEFAULT_TIMEOUT_MS), "timeout_ms", INT32),
+        topics=topics,
+        transactional_id=optional_text(field(body, "transactional_id", None), "transactional_id"),
     )
 
 
@@ -96,7 +96,11 @@ def encode_response(response: ProduceResponse) -> dict[str, Any]:
 
 def decode_response(body: dict[str, Any]) -> ProduceResponse:
     """Raises DecodeError, naming the field."""
-    return ProduceResponse(topics_of(field(body, "topics"), ProduceTopicResult, _result))
+    return ProduceResponse(topics=topics_of(field(body, "topics"), _topic, _result))
+
+
+def _topic(name: str, partitions: list[ProducePartitionResult]) -> ProduceTopicResult:
+    return ProduceTopicResult(name=name, partitions=partitions)
 
 
 def _result(entry: Any) -> ProducePartitionResult:
@@ -104,8 +108,8 @@ def _result(entry: Any) -> ProducePartitionResult:
     return ProducePartitionResult(
         integer(partition, "partition", INT32),
         error_code(error, "error"),
-        long_text(message, "message"),
-        integer(base_offset, "base_offset", INT64),
-        integer(log_append_time_ms, "log_append_time_ms", INT64),
-        integer(log_start_offset, "log_start_offset", INT64),
+        message=long_text(message, "message"),
+        base_offset=integer(base_offset, "base_offset", INT64),
+        log_append_time_ms=integer(log_append_time_ms, "log_append_time_ms", INT64),
+        log_start_offset=integer(log_start_offset, "log_start_offset", INT64),
     )

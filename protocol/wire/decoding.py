@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from barnabas.protocol.wire.fields import Array, Field, fields_of, is_structure, least_size, present
+from barnabas.protocol.wire.fields import Array, Field, fields_of, has_records, is_structure, least_size, present
 from barnabas.protocol.wire.source import Run, Source
 from barnabas.protocol.wire.types import Fixed, Sized
 
@@ -28,12 +28,15 @@ class _Decoder:
         self.version = version
         self.flexible = flexible
         self.source = Source()
+        self.keeps_view = False
         self.data, self.at, self.end = "data", "at", "end"
 
     def function(self, structure: Any) -> Callable[..., Any]:
         source = self.source
         with source.block("def run(data, limit):"):
-            source.add("if type(data) is not bytes: data = bytes(data)")  # slices of bytes are cheaper than views
+            self.keeps_view = has_records(structure)
+            if not self.keeps_view:
+                source.add("if type(data) is not bytes: data = bytes(data)")  # slices of bytes are cheaper than views
             source.add("at = 0; end = len(data); left = limit")
             with source.block("try:"):
                 value = self._structure(structure, top=True)
@@ -184,7 +187,12 @@ class _Decoder:
         after = source.name("after")
         source.add(f"{after} = {at} + {size}")
         source.add(f"if {after} > {end}: raise cut_short({size}, {end} - {at})")
-        source.add(f"{variable} = {data}[{at}:{after}]{'.decode()' if kind.name == 'string' else ''}; {at} = {after}")
+        found = f"{data}[{at}:{after}]"
+        if kind.name == "string":
+            found = f"str({found}, 'utf-8')" if self.keeps_view else f"{found}.decode()"
+        elif kind.name == "bytes" and self.keeps_view:
+            found = f"bytes({found})"
+        source.add(f"{variable} = {found}; {at} = {after}")
 
     def _array(self, variable: str, count: str, kind: Array) -> None:
         source, data, at, end = self.source, self.data, self.at, self.end

@@ -64,23 +64,30 @@ class _Encoder:
 
     def _tagged_fields(self, structure: Any, value: str, tagged: list[Field], pending: Pending) -> None:
         source = self.source
-        self._flush(pending)
-        count, fields = source.name("count"), source.name("fields")
-        source.add(f"{count} = 0; {fields} = b''")
-        outer, self.out = self.out, source.name("out")
-        for each in tagged:
+        defaults = [source.constant(f"{structure.__name__}_{each.name}", each.default) for each in tagged]
+        variables = [source.name(each.name) for each in tagged]
+        for each, variable in zip(tagged, variables, strict=True):
             with source.field(each.name):
-                variable = source.name(each.name)
-                default = source.constant(f"{structure.__name__}_{each.name}", each.default)
                 source.add(f"{variable} = {value}.{each.name}")
-                with source.block(f"if {variable} is not {default} and {variable} != {default}:"):
+        before = list(pending)
+        are_defaults = " and ".join([f"{found} is {usual}" for found, usual in zip(variables, defaults, strict=True)])
+        with source.block(f"if {are_defaults}:"):  # as nearly always: one byte, in the call of the fields before it
+            self._add(pending, "B", "0")
+            self._flush(pending)
+        with source.block("else:"):
+            self._flush(before)
+            count, fields = source.name("count"), source.name("fields")
+            source.add(f"{count} = 0; {fields} = b''")
+            outer, self.out = self.out, source.name("out")
+            for each, variable, default in zip(tagged, variables, defaults, strict=True):
+                with source.field(each.name), source.block(f"if {variable} != {default}:"):
                     source.add(f"{count} += 1; {self.out} = bytearray()")
                     inner: Pending = []
                     self._value(each.kind, each.nullable_from <= self.version, variable, inner)
                     self._flush(inner)
                     source.add(f"{fields} += unsigned({each.tag}) + unsigned(len({self.out})) + {self.out}")
-        self.out = outer
-        source.add(f"{self.out} += unsigned({count}) + {fields}")
+            self.out = outer
+            source.add(f"{self.out} += unsigned({count}) + {fields}")
 
     def _add(self, pending: Pending, code: str, expression: str) -> None:
         pending.append((code, expression, self.source.place()))

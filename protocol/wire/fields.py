@@ -108,6 +108,15 @@ def least_size(kind: Any, version: int, flexible: bool) -> int:
     return 2 if isinstance(kind, Sized) and kind.name == "string" else 4
 
 
+def has_records(structure: Any) -> bool:
+    """Return whether a structure, or one within it, has records."""
+    for each in fields_of(structure):
+        kind = each.kind.item if isinstance(each.kind, Array) else each.kind
+        if (isinstance(kind, Sized) and kind.name == "records") or (is_structure(kind) and has_records(kind)):
+            return True
+    return False
+
+
 def _field(structure: Any, name: str, annotation: str, space: dict[str, Any]) -> Field:
     note = note_of(structure.wire_defaults.get(name, ABSENT))
     if note.until < 0:

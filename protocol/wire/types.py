@@ -77,4 +77,6 @@ NullableString = Annotated[str | None, Sized("string", nullable_from=0)]
 Message = Annotated[str | None, Sized("string", nullable_from=0, longest=MAX_MESSAGE_CHARACTERS)]
 """An error's message, cut to what a string of a classic version holds: it may quote a very long name."""
 Bytes = Annotated[bytes, Sized("bytes")]
+Records = Annotated[memoryview | None, Sized("records", nullable_from=0)]
+"""Record batches, read as a view of the message; strings of such a message are copied once more."""
 NullableBytes = Annotated[bytes | None, Sized("bytes", nullable_from=0)]

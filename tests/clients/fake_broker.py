@@ -348,11 +348,14 @@ class FakeBroker:
         if request.transactional_id is not None:
             self.coordinator.note_produce(request.transactional_id)
         topics = [
-            ProduceTopicResult(topic.name, [self._append(topic.name, partition) for partition in topic.partitions])
+            ProduceTopicResult(
+                name=topic.name,
+                partitions=[self._append(topic.name, partition) for partition in topic.partitions],
+            )
             for topic in request.topics
         ]
         self.appended()
-        return ProduceResponse(topics)
+        return ProduceResponse(topics=topics)
 
     def _append(self, topic: str, entry: ProducePartition) -> ProducePartitionResult:
         topic_partition = TopicPartition(topic, entry.partition)
@@ -361,9 +364,9 @@ class FakeBroker:
             return ProducePartitionResult(entry.partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if self.leaders[topic_partition] != self.node_id:
             return ProducePartitionResult(entry.partition, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        batch = RecordBatch(entry.records)
+        batch = RecordBatch(entry.batch)
         batch.ensure_valid()
-        assert batch.size_bytes == len(entry.records)
+        assert batch.size_bytes == len(entry.batch)
         if batch.producer_id >= 0:
             known = log.producers.get(batch.producer_id)
             verdict = None if known is None else known.check(batch)
@@ -371,7 +374,7 @@ class FakeBroker:
                 return ProducePartitionResult(entry.partition, verdict)
             if verdict is not None:
                 return ProducePartitionResult(entry.partition, base_offset=verdict, log_start_offset=0)
-        base_offset = log.append(bytes(entry.records))
+        base_offset = log.append(bytes(entry.batch))
         if batch.producer_id >= 0:
             log.producers.setdefault(batch.producer_id, FakeProducerState(batch.producer_epoch)).note(
                 batch, base_offset
@@ -457,9 +460,10 @@ def _records_of(response: Any) -> list[Any]:
 def _refusal(request: Any, code: ErrorCode, message: str | None) -> Any:
     if isinstance(request, ProduceRequest):
         return ProduceResponse(
-            [
+            topics=[
                 ProduceTopicResult(
-                    topic.name, [ProducePartitionResult(p.partition, code, message) for p in topic.partitions]
+                    name=topic.name,
+                    partitions=[ProducePartitionResult(p.partition, code, message=message) for p in topic.partitions],
                 )
                 for topic in request.topics
             ]

@@ -250,7 +250,11 @@ async def test_a_request_between_the_peers_close_and_connection_lost_is_refused(
     async with connected(broker) as connection:
         assert connection._transport is not None
         connection._transport.close()  # as asyncio does at the end of the stream; it calls connection_lost later
-        produce = ProduceRequest(1, 1000, [ProduceTopic("lines", [ProducePartition(0, memoryview(bytes(100)))])])
+        produce = ProduceRequest(
+            acks=1,
+            timeout_ms=1000,
+            topics=[ProduceTopic(name="lines", partitions=[ProducePartition(0, memoryview(bytes(100)))])],
+        )
         with pytest.raises(BrokerConnectionError, match="was lost"):
             connection.request(ApiKey.METADATA, ALL_TOPICS)
         with pytest.raises(BrokerConnectionError, match="was lost"):
@@ -314,7 +318,11 @@ async def test_an_api_that_the_broker_does_not_serve_is_refused_before_it_is_sen
 async def test_a_request_above_the_brokers_frame_limit_is_refused_before_it_is_sent(broker: FakeBroker) -> None:
     broker.max_frame_bytes = 1000
     async with connected(broker) as connection:
-        produce = ProduceRequest(1, 1000, [ProduceTopic("lines", [ProducePartition(0, memoryview(bytes(1000)))])])
+        produce = ProduceRequest(
+            acks=1,
+            timeout_ms=1000,
+            topics=[ProduceTopic(name="lines", partitions=[ProducePartition(0, memoryview(bytes(1000)))])],
+        )
         with pytest.raises(RefusedError, match=r"takes 1000 \(socket.request.max.bytes\)") as refusal:
             connection.request(ApiKey.PRODUCE, produce)
         assert refusal.value.code is ErrorCode.MESSAGE_TOO_LARGE

@@ -211,16 +211,23 @@ EXCHANGES: list[tuple[ApiKey, Any, Any]] = [
     (
         ApiKey.PRODUCE,
         ProduceRequest(
-            -1,
-            1000,
-            [
-                ProduceTopic("t", [ProducePartition(0, memoryview(b"abc")), ProducePartition(7, memoryview(b""))]),
-                ProduceTopic("u", [ProducePartition(1, memoryview(b"de"))]),
+            acks=-1,
+            timeout_ms=1000,
+            topics=[
+                ProduceTopic(
+                    name="t",
+                    partitions=[ProducePartition(0, memoryview(b"abc")), ProducePartition(7, memoryview(b""))],
+                ),
+                ProduceTopic(name="u", partitions=[ProducePartition(1, memoryview(b"de"))]),
             ],
-            "x",
+            transactional_id="x",
         ),
         ProduceResponse(
-            [ProduceTopicResult("t", [ProducePartitionResult(0, ErrorCode.CORRUPT_MESSAGE, "why", -1, -1, -1)])]
+            topics=[
+                ProduceTopicResult(
+                    name="t", partitions=[ProducePartitionResult(0, ErrorCode.CORRUPT_MESSAGE, message="why")]
+                )
+            ]
         ),
     ),
     (

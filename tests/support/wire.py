@@ -123,7 +123,11 @@ class WireClient:
 
 def produce_request(topic: str, batch: bytes | bytearray, partition: int = 0, acks: int = 1) -> ProduceRequest:
     """Build a Produce request with one batch for one partition."""
-    return ProduceRequest(acks, 30_000, [ProduceTopic(topic, [ProducePartition(partition, memoryview(batch))])])
+    return ProduceRequest(
+        acks=acks,
+        timeout_ms=30_000,
+        topics=[ProduceTopic(name=topic, partitions=[ProducePartition(partition, memoryview(batch))])],
+    )
 
 
 def fetch_request(

@@ -36,12 +36,13 @@ from barnabas.protocol.messages.data.produce import (
     ACKS_ALL,
     ACKS_LEADER,
     ACKS_NONE,
+    TOPIC_IDS_FROM,
     ProducePartitionResult,
     ProduceRequest,
     ProduceResponse,
     ProduceTopic,
     ProduceTopicResult,
-    copy_of_records,
+    RecordError,
 )
 from barnabas.protocol.messages.security.resources import Operation, ResourceType
 from barnabas.protocol.records.layout import (
@@ -107,7 +108,7 @@ class ProduceHandler:
         It waits for flushes, or for the admission to a transaction.
         """
         if session.access is not None and any(
-            _is_transactional(entry.records) for topic in request.topics for entry in topic.partitions
+            _is_transactional(entry.batch) for topic in request.topics for entry in topic.partitions
         ):
             _ensure_transaction_allowed(session, request)
         if request.transactional_id is None:
@@ -130,7 +131,7 @@ class ProduceHandler:
     ) -> ProduceResponse | Deferred[Any] | None:
         """Serve a request with a transactional id after `admit`; `done`: the results of batches already appended."""
         if isinstance(refusals, Deferred):
-            return self._serve_admitted(session, copy_of_records(request), refusals)
+            return self._serve_admitted(session, request.copy_of_records(), refusals)
         return self._serve(session, request, refusals, done)
 
     def _serve(
@@ -144,28 +145,28 @@ class ProduceHandler:
         served = _Served(request)
         large: list[_LargeEntry] = []
         for topic in request.topics:
-            name = self._name_of(topic)
+            name = self._name_of(request, topic)
             results: list[ProducePartitionResult] = []
             for entry in topic.partitions:
                 try:
                     partition, appended = next(already, None) or self._append(
-                        session, request, name, entry.partition, entry.records, refusals
+                        session, request, name, entry.partition, entry.batch, refusals
                     )
                     result = served.stored(entry.partition, partition, appended)
                 except BrokerError as error:
                     result = self._refused(served, name, entry.partition, error)
                 except LargeBatchError:
-                    result = ProducePartitionResult(entry.partition, ErrorCode.NONE, None)  # until it is checked
+                    result = ProducePartitionResult(entry.partition)  # until it is checked
                     assert name is not None, "the partition exists"
                     refusing = self._partitions.get(name, entry.partition)
                     assert refusing is not None, "it has refused the batch"
                     try:
-                        batch = self._checks().batch(refusing, entry.records, in_transaction=refusals is not None)
+                        batch = self._checks().batch(refusing, entry.batch, in_transaction=refusals is not None)
                         large.append((topic, len(results), results, batch))
                     except BrokerError as error:
                         result = self._refused(served, name, entry.partition, error)
                 results.append(result)
-            served.topics.append(ProduceTopicResult(topic.name, results, topic.topic_id))
+            served.topics.append(ProduceTopicResult(name=topic.name, topic_id=topic.topic_id, partitions=results))
         if large:
             return self._serve_large(session, request, refusals is not None, served, large)
         return self._answer(request, served)
@@ -182,7 +183,7 @@ class ProduceHandler:
         def append(refusals: Refusals | None) -> ProduceResponse | Deferred[ProduceResponse | None] | None:
             for topic, place, results, batch in large:
                 number = results[place].partition
-                name = self._name_of(topic)
+                name = self._name_of(request, topic)
                 try:
                     partition, appended = self._append(
                         session, request, name, number, batch.records, refusals, batch.found()
@@ -201,7 +202,7 @@ class ProduceHandler:
                 return
             batches: list[Batch] = []
             for topic, place, results, batch in large:
-                name, number = self._name_of(topic), results[place].partition
+                name, number = self._name_of(request, topic), results[place].partition
                 partition = None if name is None else self._partitions.get(name, number)
                 if name is not None and partition is not None and partition.mirror is None:
                     batches.append(Batch((name, number), partition, batch.records))
@@ -236,7 +237,7 @@ class ProduceHandler:
             if served.refusal is not None:
                 raise CloseConnection(served.refusal)
             return None
-        response = ProduceResponse(served.topics)
+        response = ProduceResponse(topics=served.topics)
         answer = self.flush_waits.answer_after(flushes, response) if flushes else response
         if not served.replications:
             return answer
@@ -245,8 +246,8 @@ class ProduceHandler:
 
         return answer_when_replicated(served.replications, answer, request.timeout_ms)
 
-    def _name_of(self, topic: ProduceTopic) -> str | None:
-        return topic.name if topic.topic_id is None else self._topic_name(topic.topic_id)
+    def _name_of(self, request: ProduceRequest, topic: ProduceTopic) -> str | None:
+        return topic.name if topic.name or request.version < TOPIC_IDS_FROM else self._topic_name(topic.topic_id)
 
     def finish(
         self, done: Sequence[Appended], session: Session, request: ProduceRequest
@@ -259,14 +260,14 @@ class ProduceHandler:
         access = session.access
         batches = []
         for topic in request.topics:
-            name = self._name_of(topic)
+            name = self._name_of(request, topic)
             if name is None or not (access is None or access.write_topic[name]):
                 continue
             for entry in topic.partitions:
                 partition = self._partitions.get(name, entry.partition)
                 # A mirrored partition must not become part of the transaction, whose marker it would refuse.
                 if partition is not None and partition.mirror is None:
-                    batches.append(Batch((name, entry.partition), partition, entry.records))
+                    batches.append(Batch((name, entry.partition), partition, entry.batch))
         return batches
 
     def _serve_admitted(
@@ -334,9 +335,9 @@ class ProduceHandler:
         return ProducePartitionResult(
             number,
             error.code,
-            error.message,
+            message=error.message,
             log_start_offset=error.log_start_offset,
-            record_errors=error.record_errors,
+            record_errors=[RecordError(batch_index=index, message=text) for index, text in error.record_errors],
         )
 
 
@@ -359,7 +360,6 @@ class _Served:
         result = ProducePartitionResult(
             number,
             ErrorCode.NONE,
-            None,
             appended.base_offset,
             appended.log_append_time_ms,
             appended.log_start_offset,

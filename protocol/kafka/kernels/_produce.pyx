@@ -37,8 +37,6 @@ cdef enum:
     ZSTD_FROM = 7
     MESSAGES_FROM = 8
     FLEXIBLE_FROM = 9
-    ABORTABLE_FROM = 11
-    ADDS_PARTITIONS_FROM = 12
     TOPIC_IDS_FROM = 13
     ID_SIZE = 16
     BATCH_HEADER_SIZE = 61
@@ -170,8 +168,6 @@ cdef bint _parse(Cursor* cursor, ProduceFrame* frame) noexcept nogil:
         return False
     flexible = frame.version >= FLEXIBLE_FROM
     frame.by_id = frame.version >= TOPIC_IDS_FROM
-    frame.knows_abortable = frame.version >= ABORTABLE_FROM
-    frame.adds_partitions = frame.version >= ADDS_PARTITIONS_FROM
     frame.has_transactional = False
     if not _int32(cursor, &frame.correlation_id):
         return False

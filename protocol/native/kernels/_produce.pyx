@@ -80,8 +80,6 @@ cdef bint parse_frame(uint8_t* data, Py_ssize_t size, ProduceFrame* frame) noexc
     frame.client_id = client_id.at
     frame.client_id_size = -1 if client_id.at == NULL else client_id.size
     frame.by_id = False
-    frame.adds_partitions = True
-    frame.knows_abortable = True
     return (
         _parse_body(&header, frame)
         and header.at == header.end

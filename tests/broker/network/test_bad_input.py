@@ -187,11 +187,14 @@ def test_one_bad_partition_does_not_fail_the_others(wire: WireClient, batch: Bat
     wire.create_topic("mixed", partitions=2)
     good, bad = batch(b"good"), _wrong_crc(batch(b"bad"))
     request = ProduceRequest(
-        1,
-        1000,
-        [
-            ProduceTopic("mixed", [ProducePartition(0, memoryview(bad)), ProducePartition(1, memoryview(good))]),
-            ProduceTopic("nowhere", [ProducePartition(0, memoryview(good))]),
+        acks=1,
+        timeout_ms=1000,
+        topics=[
+            ProduceTopic(
+                name="mixed",
+                partitions=[ProducePartition(0, memoryview(bad)), ProducePartition(1, memoryview(good))],
+            ),
+            ProduceTopic(name="nowhere", partitions=[ProducePartition(0, memoryview(good))]),
         ],
     )
     mixed, nowhere = wire.call(ApiKey.PRODUCE, request).topics

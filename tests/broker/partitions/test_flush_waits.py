@@ -50,7 +50,7 @@ def _partition(number: int, *, is_retired: bool = False, durable_offset: int = 0
 async def test_an_answer_waits_for_all_of_its_partitions_and_a_failed_one_is_told_apart() -> None:
     waits, flusher = _waits(asyncio.get_running_loop())
     results = [ProducePartitionResult(number, base_offset=10 * number) for number in range(3)]
-    response = ProduceResponse([])
+    response = ProduceResponse(topics=[])
     answers: list[object] = []
     waits.answer_after([(_partition(n), n + 1, results[n]) for n in range(3)], response).then(answers.append)
     await asyncio.sleep(0)
@@ -69,7 +69,7 @@ async def test_what_one_turn_of_the_loop_appended_is_asked_for_together_once_for
     waits, flusher = _waits(asyncio.get_running_loop())
     first, second = _partition(0), _partition(1)
     for up_to_offset in (1, 3, 2):
-        waits.answer_after([(first, up_to_offset, ProducePartitionResult(0))], ProduceResponse([]))
+        waits.answer_after([(first, up_to_offset, ProducePartitionResult(0))], ProduceResponse(topics=[]))
     waits.begin(second, 7)
     assert flusher.asked == []
     await asyncio.sleep(0)
@@ -111,7 +111,7 @@ async def test_a_bug_in_one_wait_leaves_the_others_their_result(caplog: pytest.L
 async def test_records_of_a_topic_that_was_deleted_before_their_flush_are_of_no_partition() -> None:
     waits, flusher = _waits(asyncio.get_running_loop())
     result = ProducePartitionResult(0, base_offset=3)
-    waits.answer_after([(_partition(0, is_retired=True), 4, result)], ProduceResponse([]))
+    waits.answer_after([(_partition(0, is_retired=True), 4, result)], ProduceResponse(topics=[]))
     await asyncio.sleep(0)
     flusher.asked[0][0].callback(OSError("gone"))
     assert (result.error, result.base_offset) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)

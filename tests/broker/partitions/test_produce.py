@@ -60,7 +60,10 @@ def test_with_acks_0_one_bad_partition_does_not_keep_the_others_from_being_writt
     wire.create_topic("behind")
     partitions = [ProducePartition(number, memoryview(batch())) for number in (7, 0)]
     with WireClient(daemon.host, daemon.port) as producer:
-        producer.send(ApiKey.PRODUCE, ProduceRequest(0, 1000, [ProduceTopic("behind", partitions)]))
+        producer.send(
+            ApiKey.PRODUCE,
+            ProduceRequest(acks=0, timeout_ms=1000, topics=[ProduceTopic(name="behind", partitions=partitions)]),
+        )
         assert producer.is_closed_by_broker()
     assert wire.end_offset("behind") == 1
 

@@ -7,7 +7,7 @@ import math
 import struct
 from collections.abc import Callable, Iterator
 from datetime import timedelta
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -77,7 +77,7 @@ class ProduceStub:
 
 
 def stored() -> ProduceResponse:
-    return ProduceResponse([ProduceTopicResult("t", [ProducePartitionResult(0)])])
+    return ProduceResponse(topics=[ProduceTopicResult(name="t", partitions=[ProducePartitionResult(0)])])
 
 
 @pytest.fixture
@@ -330,13 +330,13 @@ def test_partitions_above_the_rate_are_refused_or_throttled_afterwards(broker: B
 def test_the_native_dialect_has_the_throttle_time_in_its_body(broker: Broker) -> None:
     broker.set_quotas(producer_byte_rate=1.0)
     connection = broker.connect()
-    request = cast(Any, ProduceRequest)(1, 1000, [])
+    request = ProduceRequest(acks=1, timeout_ms=1000, topics=[])
     frame = b"".join(codec.encode_request(ApiKey.PRODUCE, 7, "app", request))
-    broker.outcome = lambda session, request: ProduceResponse([])
+    broker.outcome = lambda session, request: ProduceResponse(topics=[])
     connection.feed(frame)
     answer = codec.read_response(memoryview(connection.pipe.written)[4:])
     assert answer.throttle_ms == (len(frame) - 4 - 10) * 1000
-    assert codec.decode_response(answer) == ProduceResponse([])
+    assert codec.decode_response(answer) == ProduceResponse(topics=[])
 
 
 def test_an_unserved_request_of_the_native_dialect_counts(

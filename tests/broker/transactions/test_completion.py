@@ -321,8 +321,8 @@ def test_a_produce_that_waits_for_a_flush_is_refused_if_its_transaction_ends_mea
     log.update_config(log_config(flush_messages=2))
     producer = initialized(host)
     batch = transactional_batch(host, producer)
-    topics = [ProduceTopic("t", [ProducePartition(0, memoryview(batch))])]
-    request = ProduceRequest(-1, 30_000, topics, "id", adds_partitions=True, knows_abortable=True)
+    topics = [ProduceTopic(name="t", partitions=[ProducePartition(0, memoryview(batch))])]
+    request = ProduceRequest(acks=-1, timeout_ms=30_000, topics=topics, transactional_id="id")
     answers: list[Any] = []
     deferred = host.loop.run(lambda: host._produce(host._session, request))
     assert isinstance(deferred, Deferred)

@@ -30,9 +30,9 @@ from tests.support.storage.bench import START_MS, LogBench, batch
 KEY = ("orders", 0)
 COMMIT = EndMarker(is_commit=True, coordinator_epoch=0)
 
-NEW = ProduceRequest(-1, 30_000, [], "txn")
-VERSION_11 = ProduceRequest(-1, 30_000, [], "txn", adds_partitions=False)
-VERSION_10 = ProduceRequest(-1, 30_000, [], "txn", adds_partitions=False, knows_abortable=False)
+NEW = ProduceRequest(acks=-1, timeout_ms=30_000, topics=[], transactional_id="txn")
+VERSION_11 = NEW.replaced(version=11)
+VERSION_10 = NEW.replaced(version=10)
 
 
 class Coordinator:

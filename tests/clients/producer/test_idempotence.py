@@ -52,7 +52,7 @@ class Script:
 def sent_batches(broker: FakeBroker) -> list[bytes]:
     """Every received batch, stored or not."""
     return [
-        bytes(partition.records)
+        bytes(partition.batch)
         for request in broker.asked(ApiKey.PRODUCE)
         for topic in request.topics
         for partition in topic.partitions
@@ -191,7 +191,7 @@ async def test_split_batches_share_out_the_sequences_of_the_whole(broker: FakeBr
     append = broker._append
 
     def small_only(topic: str, entry: ProducePartition) -> ProducePartitionResult:
-        if len(entry.records) > 400:
+        if len(entry.batch) > 400:
             return ProducePartitionResult(entry.partition, ErrorCode.MESSAGE_TOO_LARGE)
         return append(topic, entry)
 

@@ -238,7 +238,7 @@ async def test_a_request_holds_at_most_max_request_bytes(broker: FakeBroker) -> 
                 await producer.send("wide", bytes(200), partition=partition)
         await producer.flush()
     requests: list[ProduceRequest] = broker.asked(ApiKey.PRODUCE)
-    sizes = [sum(len(p.records) for topic in request.topics for p in topic.partitions) for request in requests]
+    sizes = [sum(len(p.batch) for topic in request.topics for p in topic.partitions) for request in requests]
     assert sum(sizes) > 8000
     assert all(size <= 2500 for size in sizes)
 

@@ -199,7 +199,7 @@ async def test_a_batch_that_is_too_large_for_the_topic_is_split_until_it_fits(br
     append = broker._append
 
     def small_only(topic: str, entry: Any) -> ProducePartitionResult:
-        if len(entry.records) > 700:
+        if len(entry.batch) > 700:
             return ProducePartitionResult(entry.partition, ErrorCode.MESSAGE_TOO_LARGE)
         return append(topic, entry)
 
@@ -220,7 +220,7 @@ async def test_a_batch_that_is_too_large_for_the_topic_is_split_until_it_fits(br
 
 
 async def test_a_result_that_the_broker_left_out_fails_that_batch(broker: FakeBroker) -> None:
-    broker.intercept = first(1, Respond(ProduceResponse([ProduceTopicResult("lines", [])])))
+    broker.intercept = first(1, Respond(ProduceResponse(topics=[ProduceTopicResult(name="lines", partitions=[])])))
     async with producing(broker) as producer:
         with pytest.raises(RefusedError, match="lines-0: the broker left it out"):
             await producer.send_and_wait("lines", b"v")

@@ -23,7 +23,7 @@ def refuse_large(broker: FakeBroker, largest_bytes: int, smallest_refused: int =
     serve = broker._append
 
     def limited(topic: str, entry: Any) -> Any:
-        if len(entry.records) > largest_bytes:
+        if len(entry.batch) > largest_bytes:
             return ProducePartitionResult(entry.partition, ErrorCode.MESSAGE_TOO_LARGE)
         if 0 <= smallest_refused <= len(broker.log("lines").records()):
             return ProducePartitionResult(entry.partition, ErrorCode.INVALID_RECORD)

@@ -53,7 +53,7 @@ def ensure_same(frame: bytearray) -> bool:
     assert transactional_id == (None if request.transactional_id is None else request.transactional_id.encode())
     assert acks == request.acks
     assert topics == [
-        (topic.topic_id or topic.name.encode(), [(each.partition, bytes(each.records)) for each in topic.partitions])
+        (topic.name.encode() or topic.topic_id, [(each.partition, bytes(each.batch)) for each in topic.partitions])
         for topic in request.topics
     ]
     chance = random.Random(correlation_id)
@@ -64,9 +64,9 @@ def ensure_same(frame: bytearray) -> bool:
         for each in topic.partitions:
             base, time_ms, start = found = [chance.randrange(-1, 2**63) for _ in range(3)]
             results.append(found)
-            of_topic.append(ProducePartitionResult(each.partition, ErrorCode.NONE, None, base, time_ms, start))
-        answered.append(ProduceTopicResult(topic.name, of_topic, topic.topic_id))
-    expected, _ = dialect.encode_response(header, ProduceResponse(answered))
+            of_topic.append(ProducePartitionResult(each.partition, ErrorCode.NONE, base, time_ms, start))
+        answered.append(ProduceTopicResult(name=topic.name, topic_id=topic.topic_id, partitions=of_topic))
+    expected, _ = dialect.encode_response(header, ProduceResponse(topics=answered))
     assert kernel.response_of(frame, results) == expected
     return True
 

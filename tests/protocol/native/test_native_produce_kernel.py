@@ -56,7 +56,7 @@ def ensure_same(frame: bytearray, chance: random.Random) -> bool:
     assert transactional_id == (None if request.transactional_id is None else request.transactional_id.encode())
     assert acks == request.acks
     assert topics == [
-        (topic.name.encode(), [(each.partition, bytes(each.records)) for each in topic.partitions])
+        (topic.name.encode(), [(each.partition, bytes(each.batch)) for each in topic.partitions])
         for topic in request.topics
     ]
     results = []
@@ -66,9 +66,9 @@ def ensure_same(frame: bytearray, chance: random.Random) -> bool:
         for each in topic.partitions:
             base, time_ms, start = found = [chance.choice(EDGES) for _ in range(3)]
             results.append(found)
-            of_topic.append(ProducePartitionResult(each.partition, ErrorCode.NONE, None, base, time_ms, start))
-        answered.append(ProduceTopicResult(topic.name, of_topic))
-    expected, _ = dialect.encode_response(header, ProduceResponse(answered))
+            of_topic.append(ProducePartitionResult(each.partition, ErrorCode.NONE, base, time_ms, start))
+        answered.append(ProduceTopicResult(name=topic.name, partitions=of_topic))
+    expected, _ = dialect.encode_response(header, ProduceResponse(topics=answered))
     assert kernel.response_of(frame, results) == expected
     throttle_ms = chance.choice([1, 127, 128, 70_000, 2**31 - 1])
     assert kernel.response_of(frame, results, throttle_ms) == dialect.with_throttle(header, expected, throttle_ms)

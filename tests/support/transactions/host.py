@@ -141,10 +141,16 @@ class TransactionHost:
     ) -> dict[Place, tuple[ErrorCode, int]]:
         """Serve Produce; return error and base offset by place, empty while it is not answered."""
         topics = [
-            ProduceTopic(topic, [ProducePartition(number, memoryview(bytearray(batch)))])
+            ProduceTopic(name=topic, partitions=[ProducePartition(number, memoryview(bytearray(batch)))])
             for (topic, number), batch in batches.items()
         ]
-        request = ProduceRequest(-1, 30_000, topics, transactional_id, adds_partitions=adds)
+        request = ProduceRequest(
+            acks=-1,
+            timeout_ms=30_000,
+            topics=topics,
+            transactional_id=transactional_id,
+            version=12 if adds else 11,
+        )
         answer = self._answer(lambda: self._produce(self._session, request))
         if answer is None:
             return {}

@@ -60,6 +60,7 @@ from barnabas.config.log_config import LogConfig
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.data.produce import ProduceRequest
 from barnabas.protocol.topic_name import INTERNAL_TOPICS
+from barnabas.protocol.wire.fields import LATEST
 
 cdef extern from "Python.h":
     object PyUnicode_DecodeUTF8(const char* text, Py_ssize_t size, const char* errors)
@@ -244,12 +245,11 @@ cdef class ProduceKernel(FrameKernel):
     cdef object _request_head(self, str transactional_id):
         """Return the frame's request without its topics, as far as the admission uses it."""
         return _ProduceRequest(
-            self._frame.acks,
-            0,
-            [],
-            transactional_id,
-            adds_partitions=self._frame.adds_partitions,
-            knows_abortable=self._frame.knows_abortable,
+            acks=self._frame.acks,
+            timeout_ms=0,
+            topics=[],
+            transactional_id=transactional_id,
+            version=LATEST if self._frame.is_native else self._frame.version,
         )
 
     cdef list _batches(self, object view, Py_ssize_t position, uint8_t* data):

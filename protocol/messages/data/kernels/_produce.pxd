@@ -40,8 +40,6 @@ cdef struct ProduceFrame:
     int acks
     bint by_id
     bint has_transactional  # at least one batch has the transactional attribute
-    bint adds_partitions  # as those of ProduceRequest
-    bint knows_abortable
     Py_ssize_t topic_count
     Py_ssize_t batch_count
     ProduceTopic* topics
