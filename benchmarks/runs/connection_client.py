@@ -68,8 +68,8 @@ async def consume(connection: KafkaConnection, topic: str, records: int) -> int:
 
 
 async def _send(connection: KafkaConnection, topic: str, batch: bytes) -> None:
-    partition = ProducePartition(0, memoryview(batch))
-    answer = await connection.request(PRODUCE, ProduceRequest(-1, TIMEOUT_MS, [ProduceTopic(topic, [partition])]))
+    topics = [ProduceTopic(name=topic, partitions=[ProducePartition(0, memoryview(batch))])]
+    answer = await connection.request(PRODUCE, ProduceRequest(acks=-1, timeout_ms=TIMEOUT_MS, topics=topics))
     _check(answer.topics[0].partitions[0].error)
 
 
