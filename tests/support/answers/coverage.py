@@ -6,35 +6,83 @@ import re
 from typing import Final, NamedTuple
 
 from barnabas.broker.handlers.api_table import _ROWS
+from barnabas.protocol.errors import ErrorCode
 from tests.support.daemon import REPOSITORY
 
 _NATIVE: Final = "an API of the native protocol only"
+_MIRROR: Final = "takes a topic that a mirror keeps; tests/broker/mirrors/test_read_only_topics.py"
+_REBALANCE: Final = "takes a second member whose join waits, on a connection beside; tests/broker/groups"
 _DISK: Final = "takes a failing disk; tests/broker/partitions/test_offline_directory.py"
 _STATE: Final = "a state of a coordinator or log that one healthy broker passes too quickly for a client to see"
 
+_LOADING: Final = {"COORDINATOR_LOAD_IN_PROGRESS": _STATE}
+_TRANSACTIONS: Final = dict.fromkeys(("CONCURRENT_TRANSACTIONS", "COORDINATOR_NOT_AVAILABLE"), _STATE) | _LOADING
+
 UNRECORDED: Final[dict[str, dict[str, str]]] = {
-    "cluster.mirrors": {"INVALID_REQUEST": _NATIVE},
-    "cluster.standby": {"INVALID_REQUEST": _NATIVE, "KAFKA_STORAGE_ERROR": _NATIVE, "POLICY_VIOLATION": _NATIVE},
-    "groups.explain_group": {"GROUP_ID_NOT_FOUND": _NATIVE},
-    "topics.explain_topic": {"INVALID_CONFIG": _NATIVE, "UNKNOWN_TOPIC_OR_PARTITION": _NATIVE},
+    "cluster.explain_start": {"CLUSTER_AUTHORIZATION_FAILED": _NATIVE},
+    "cluster.mirrors": dict.fromkeys(
+        (
+            "CLUSTER_AUTHORIZATION_FAILED",
+            "DUPLICATE_RESOURCE",
+            "INVALID_REQUEST",
+            "POLICY_VIOLATION",
+            "RESOURCE_NOT_FOUND",
+        ),
+        _NATIVE,
+    ),
+    "cluster.standby": dict.fromkeys(
+        (
+            "CLUSTER_AUTHORIZATION_FAILED",
+            "INVALID_REQUEST",
+            "KAFKA_STORAGE_ERROR",
+            "POLICY_VIOLATION",
+            "RESOURCE_NOT_FOUND",
+        ),
+        _NATIVE,
+    ),
+    "cluster.update_features": {"KAFKA_STORAGE_ERROR": _DISK},
+    "data.delete_records": {"KAFKA_STORAGE_ERROR": _DISK},
+    "data.describe_producers": {"KAFKA_STORAGE_ERROR": _DISK},
+    "data.init_producer_id": {**_TRANSACTIONS, "KAFKA_STORAGE_ERROR": _DISK},
     "data.produce": {
         "KAFKA_STORAGE_ERROR": _DISK,
         "NOT_ENOUGH_REPLICAS": "takes a standby with min.insync.replicas; tests/broker/standby/test_min_acks.py",
+        "POLICY_VIOLATION": _MIRROR,
         "RECORD_LIST_TOO_LARGE": "takes a batch above the smallest segment.bytes, 1 MiB, which is too much to record",
         "UNKNOWN_SERVER_ERROR": "answers a bug",
     },
+    "groups.explain_group": {"GROUP_AUTHORIZATION_FAILED": _NATIVE, "GROUP_ID_NOT_FOUND": _NATIVE},
+    "groups.find_coordinator": {"COORDINATOR_NOT_AVAILABLE": _STATE},
+    "groups.groups": _LOADING,
+    "groups.heartbeat": {"REBALANCE_IN_PROGRESS": _REBALANCE},
+    "groups.join_group": {
+        **_LOADING,
+        "INVALID_REQUEST": "takes a text that is too long to be stored, which is too much to record",
+        "REBALANCE_IN_PROGRESS": _REBALANCE,
+    },
+    "groups.offset_fetch": _LOADING,
     "groups.streams_group_heartbeat": {
         "TOPIC_ALREADY_EXISTS": "a race of two clients that create an internal topic",
+        "UNKNOWN_SERVER_ERROR": "Kafka's answer where ours is another code",
     },
+    "groups.sync_group": {"REBALANCE_IN_PROGRESS": _REBALANCE},
+    "share.group_state": _LOADING,
     "share.share_fetch": {
+        "COORDINATOR_NOT_AVAILABLE": _STATE,
+        "KAFKA_STORAGE_ERROR": _DISK,
         "UNKNOWN_SERVER_ERROR": "answers a bug",
     },
     "topics.elect_leaders": {"ELIGIBLE_LEADERS_NOT_AVAILABLE": _DISK, "PREFERRED_LEADER_NOT_AVAILABLE": _DISK},
+    "topics.explain_topic": dict.fromkeys(
+        ("INVALID_CONFIG", "TOPIC_AUTHORIZATION_FAILED", "UNKNOWN_TOPIC_OR_PARTITION"), _NATIVE
+    ),
     "topics.log_dirs": {"KAFKA_STORAGE_ERROR": _DISK},
     "topics.metadata": {"THROTTLING_QUOTA_EXCEEDED": "a topic above the quota is answered as one that does not exist"},
-    "transactions.add_partitions_to_txn": {
-        "POLICY_VIOLATION": "takes a topic that a mirror keeps; tests/broker/mirrors/test_read_only_topics.py",
-    },
+    "topics.topics": {"THROTTLING_QUOTA_EXCEEDED": "its throttle time is measured, so no two answers are equal"},
+    "transactions.add_partitions_to_txn": {**_TRANSACTIONS, "POLICY_VIOLATION": _MIRROR},
+    "transactions.describe_transactions": {**_LOADING, "COORDINATOR_NOT_AVAILABLE": _STATE},
+    "transactions.end_txn": _TRANSACTIONS,
+    "transactions.list_transactions": _LOADING,
     "transactions.txn_offset_commit": {"PRODUCER_FENCED": "answered as INVALID_PRODUCER_EPOCH, as by Kafka's groups"},
     "transactions.write_txn_markers": dict.fromkeys(
         (
@@ -98,15 +146,19 @@ SOME_VERSIONS: Final[dict[str, dict[str, Versions]]] = {
         "UNSUPPORTED_VERSION": Versions(2, 8, "refuses members of the consumer protocol, which may commit later"),
     },
     "offset_fetch": {
+        "INVALID_REQUEST": Versions(8, _NEWEST, "a request names one group before"),
         "STALE_MEMBER_EPOCH": Versions(9, _NEWEST, _MEMBERS),
         "UNKNOWN_MEMBER_ID": Versions(9, _NEWEST, _MEMBERS),
         "UNKNOWN_TOPIC_ID": Versions(10, _NEWEST, _NAMES),
         "UNSTABLE_OFFSET_COMMIT": Versions(7, _NEWEST, "requests have no require_stable before"),
     },
-    "find_coordinator": dict.fromkeys(
-        ("INVALID_REQUEST", "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"),
-        Versions(1, _NEWEST, "requests have no type of a key before"),
-    ),
+    "find_coordinator": {
+        "CLUSTER_AUTHORIZATION_FAILED": Versions(6, _NEWEST, "share partitions are refused before"),
+        **dict.fromkeys(
+            ("INVALID_REQUEST", "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"),
+            Versions(1, _NEWEST, "requests have no type of a key before"),
+        ),
+    },
     "join_group": {
         "FENCED_INSTANCE_ID": Versions(5, _NEWEST, _INSTANCES),
         "MEMBER_ID_REQUIRED": Versions(4, _NEWEST, "a member joins with its first request before"),
@@ -175,6 +227,6 @@ def handler_modules() -> dict[str, list[str]]:
 
 
 def handler_codes(module: str) -> set[str]:
-    """Return the error codes that a handler's module names."""
+    """Return the error codes that a handler's module names, in its contract or its code."""
     text = (REPOSITORY / "broker" / "handlers" / f"{module.replace('.', '/')}.py").read_text()
-    return set(re.findall(r"ErrorCode\.([A-Z_0-9]+)", text))
+    return set(re.findall(r"[A-Z][A-Z_0-9]+", text)) & set(ErrorCode.__members__)

@@ -15,6 +15,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from kio.serial.errors import SerialError
 
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.kafka.apis import KAFKA_APIS, KafkaApi
 from tests.support.kafka.kafka_wire import answer_of, message_type
 
@@ -131,5 +132,7 @@ def codes(value: Any) -> set[str]:
     if isinstance(value, Enum):
         return {value.name.upper()} if type(value).__name__ == "ErrorCode" else set()
     if is_dataclass(value) and not isinstance(value, type):
-        return {code for field in fields(value) for code in codes(getattr(value, field.name))}
+        found = {code for field in fields(value) for code in codes(getattr(value, field.name))}
+        number = getattr(value, "acknowledge_error_code", 0)  # kio has it as a number
+        return found | ({ErrorCode(number).name} if number else set())
     return {code for each in value for code in codes(each)} if isinstance(value, tuple) else set()

@@ -227,3 +227,5 @@ def describe_producers(play: Play) -> None:
         ("no such topic", "nowhere", 0),
     ):
         play.each("describe_producers", case, {"topics": [{"name": name, "partition_indexes": [index]}]})
+    eleven = {"topics": [{"name": "producers", "partition_indexes": [1] * 11}]}
+    play.each("describe_producers", "a partition eleven times", eleven)

@@ -23,6 +23,8 @@ def find_coordinator(play: Play) -> None:
     play.each("find_coordinator", "not a share partition", asked("g", 2))
     play.each("find_coordinator", "no such type", asked("x", 9))
     play.each("find_coordinator", "an empty group", asked(""))
+    without = asked(f"g:{'A' * 21}Q:0", 2)
+    play.each("find_coordinator", "of a share partition, without rights", without, since=6, on=play.log_in("nobody"))
 
 
 def offset_commit(play: Play) -> None:
@@ -97,6 +99,8 @@ def offset_fetch(play: Play) -> None:
     play.each("offset_fetch", "success, two groups", two)
     nobody = play.log_in("nobody")
     play.each("offset_fetch", "without rights to the group", asked("fetching"), on=nobody)
+    every = {"groups": asked("nobody", None)["groups"] * 11}
+    play.each("offset_fetch", "all topics of a group eleven times", every, since=8)
     with rights(play, _ANY_GROUP):
         play.each("offset_fetch", "without rights to the topic", asked("fetching"), on=nobody)
 
@@ -199,6 +203,7 @@ def describe_groups(play: Play) -> None:
     play.each("describe_groups", "no such group", {"groups": ["described-nobody", ""]})
     play.quiet("consumer_group_heartbeat", consumer_beat("described-consumer"))
     play.each("describe_groups", "a consumer group", {"groups": ["described-consumer"]})
+    play.each("describe_groups", "a group eleven times", {"groups": ["described-nobody"] * 11})
 
 
 def list_groups(play: Play) -> None:
@@ -284,6 +289,7 @@ def consumer_group_describe(play: Play) -> None:
     play.each("consumer_group_describe", "a classic group, none, and an empty one", groups)
     with rights(play, _ANY_GROUP):
         play.each("consumer_group_describe", "without rights to the topics", values, on=play.log_in("nobody"))
+    play.each("consumer_group_describe", "a group eleven times", {"group_ids": ["shown-nobody"] * 11})
 
 
 def share_beat(group: str, member: str = "AAAAAAAAAAAAAAAAAAAAAQ", epoch: int = 0, **fields: Any) -> dict[str, Any]:
@@ -291,9 +297,23 @@ def share_beat(group: str, member: str = "AAAAAAAAAAAAAAAAAAAAAQ", epoch: int = 
     return {"group_id": group, "member_id": member, "member_epoch": epoch, **joins, **fields}
 
 
+def assigned(play: Play, group: str, **fields: Any) -> int:
+    """Join, wait for the assignment, and return the member's epoch: a topic is assigned once its state is initialized.
+
+    The heartbeat does not wait for that, so what is answered before it depends on the machine.
+    """
+
+    def epoch() -> int | None:
+        answer = play.quiet("share_group_heartbeat", share_beat(group, **fields))
+        return answer.member_epoch if answer.assignment and answer.assignment.topic_partitions else None
+
+    return eventually(epoch, what="the assignment")
+
+
 def share_group_heartbeat(play: Play) -> None:
     api = "share_group_heartbeat"
-    epoch = play.each(api, "success, joined", share_beat("shares")).member_epoch
+    play.each(api, "success, joined", share_beat("shares"))
+    epoch = assigned(play, "shares")
     play.each(api, "success, a beat", share_beat("shares", epoch=epoch))
     play.each(api, "another epoch", share_beat("shares", epoch=9))
     play.each(api, "no such member", share_beat("shares", "AAAAAAAAAAAAAAAAAAAAAg", 1))
@@ -308,17 +328,15 @@ def share_group_heartbeat(play: Play) -> None:
 
 
 def share_group_describe(play: Play) -> None:
-    beat = share_beat("shown-share")
-    play.quiet("share_group_heartbeat", beat)
+    assigned(play, "shown-share")
     joined(play, "shown-classic-2")
     values = {"group_ids": ["shown-share"], "include_authorized_operations": True}
     play.each("share_group_describe", "success", values)
     groups = {"group_ids": ["shown-classic-2", "shown-nobody", ""]}
     play.each("share_group_describe", "a classic group, none, and an empty one", groups)
-    # A member is assigned topics whose states are initialized.
-    eventually(lambda: play.quiet("share_group_heartbeat", beat).assignment.topic_partitions, what="the assignment")
     with rights(play, _ANY_GROUP):
         play.each("share_group_describe", "without rights to the topics", values, on=play.log_in("nobody"))
+    play.each("share_group_describe", "a group eleven times", {"group_ids": ["shown-nobody"] * 11})
 
 
 def describe_share_group_offsets(play: Play) -> None:
@@ -395,6 +413,8 @@ def streams_group_heartbeat(play: Play) -> None:
     play.each(api, "a missing source topic", streams_beat("streams-missing", topology=missing))
     joined(play, "streams-classic")
     play.each(api, "a classic group", streams_beat("streams-classic"))
+    negative = {"epoch": -1, "subtopologies": [{"subtopology_id": "0", "source_topics": ["orders"]}]}
+    play.each(api, "a negative epoch of the topology", streams_beat("streams-bad", topology=negative))
     play.each(api, "success, left", streams_beat("streams", epoch=-1))
 
 
@@ -407,3 +427,4 @@ def streams_group_describe(play: Play) -> None:
     play.each("streams_group_describe", "a classic group, none, and an empty one", groups)
     with rights(play, _ANY_GROUP):
         play.each("streams_group_describe", "without rights to the topics", values, on=play.log_in("nobody"))
+    play.each("streams_group_describe", "a group eleven times", {"group_ids": ["shown-nobody"] * 11})

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+from barnabas.protocol.messages.security.resources import Operation, ResourceType
 from tests.support.answers.play import Play
 from tests.support.answers.requests import versions
-from tests.support.answers.scripts.made import NOWHERE, filled, topic
+from tests.support.answers.scripts.groups import assigned
+from tests.support.answers.scripts.made import NOWHERE, filled, rights, topic
 
 _MEMBER = "AAAAAAAAAAAAAAAAAAAAAQ"
+_ANY_GROUP = (ResourceType.GROUP, "*", Operation.ALL)
 
 
 def _joined(play: Play, group: str, name: str) -> UUID:
@@ -17,8 +20,7 @@ def _joined(play: Play, group: str, name: str) -> UUID:
     earliest = [{"name": "share.auto.offset.reset", "value": "earliest"}]
     configs = {"resources": [{"resource_type": 32, "resource_name": group, "configs": earliest}]}
     play.quiet("incremental_alter_configs", configs)
-    joins = {"group_id": group, "member_id": _MEMBER, "member_epoch": 0, "subscribed_topic_names": [name]}
-    play.quiet("share_group_heartbeat", joins)
+    assigned(play, group, subscribed_topic_names=[name])
     play.quiet("find_coordinator", {"key_type": 0, "coordinator_keys": [group]})
     return key
 
@@ -53,9 +55,13 @@ def share_fetch(play: Play) -> None:
         )
         play.ask(api, version, "another epoch", share_session(group, None, 9, **SIZES), on=on)
         play.ask(api, version, "no such topic", share_session(group, NOWHERE, 3, **SIZES), on=on)
+        play.ask(api, version, "no such partition", share_session(group, key, 4, 7, **SIZES), on=on)
         play.ask(api, version, "success, closed", share_session(group, None, -1, **SIZES), on=on)
     play.each(api, "no such session", share_session("share-none", None, 5, **SIZES))
     play.each(api, "an empty group", share_session("", None, 0, **SIZES))
+    with rights(play, _ANY_GROUP):
+        first = share_session("share-nobody", key, 0, **SIZES)
+        play.each(api, "without rights to the topic", first, on=play.log_in("nobody"))
     play.each(api, "no member", {**share_session("share-none", None, 0, **SIZES), "member_id": None})
 
 
@@ -71,9 +77,20 @@ def share_acknowledge(play: Play) -> None:
         play.ask(api, version, "accepted twice", share_session(group, key, 3, batches=[_batch(0, 0, 1)]), on=on)
         play.ask(api, version, "no such type", share_session(group, key, 4, batches=[_batch(2, 2, 9)]), on=on)
         play.ask(api, version, "another epoch", share_session(group, None, 9), on=on)
+        again = [_batch(1, 1, 1)]
+        play.ask(api, version, "accepted after the release", share_session(group, key, 5, batches=again), on=on)
+        accepts = [_batch(2, 2, 1)]
+        play.ask(api, version, "no such partition", share_session(group, key, 6, 7, batches=accepts), on=on)
+        play.ask(api, version, "no such topic", share_session(group, NOWHERE, 7, batches=accepts), on=on)
         play.ask(api, version, "success, closed", share_session(group, None, -1), on=on)
     play.each(api, "no such session", share_session("share-none", None, 5))
     play.each(api, "the first epoch", share_session("share-none", None, 0))
+    with rights(play, _ANY_GROUP):
+        nobody = play.log_in("nobody")
+        play.quiet("share_fetch", share_session("share-hidden", key, 0, **SIZES), on=nobody)
+        for epoch, version in enumerate(versions(api), 1):
+            refused = share_session("share-hidden", key, epoch, batches=[_batch(0, 0, 1)])
+            play.ask(api, version, "without rights to the topic", refused, on=nobody)
 
 
 def _state(group: str, key: UUID, partition: int = 0, **fields: Any) -> dict[str, Any]:
