@@ -8,7 +8,7 @@ errors of `broker/share/shard`, in its order, each partition for itself. A parti
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.broker.handlers.authorization import is_cluster_allowed
@@ -17,14 +17,9 @@ from barnabas.broker.share.shard import StateChange
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.security.resources import Operation
-from barnabas.protocol.messages.share.group_state import (
-    GroupStateRequest,
-    GroupStateResponse,
-    PartitionState,
-    StateTopic,
-    refused,
-)
+from barnabas.protocol.messages.share.group_state import GroupStateRequest
 from barnabas.protocol.share.state_records import SharePartitionKey, StateBatch
+from barnabas.protocol.wire.structures import Struct
 
 if TYPE_CHECKING:
     from barnabas.broker.network.deferred import Deferred
@@ -33,7 +28,7 @@ if TYPE_CHECKING:
     from barnabas.broker.share.coordinator import ShareCoordinator
 
 _Begin = Callable[["ShareCoordinator", SharePartitionKey, Any], "Deferred[Any]"]
-"""Begins the work for one partition; the deferred answer is a BrokerError, or what `_Fill` takes."""
+"""Begins the work for one partition; the deferred answer is a BrokerError, or what the handler copies."""
 
 _NEED_PARTITIONS: Final = (
     ApiKey.READ_SHARE_GROUP_STATE,
@@ -47,22 +42,32 @@ _AT_ONCE: Final = 500
 
 
 class GroupStateHandler:
-    """Serves one of the APIs."""
+    """Serves one of the APIs. `copied`: the fields of an answer that are attributes of a state."""
 
-    def __init__(self, api: ApiKey, begin: _Begin, coordinator: ShareCoordinator, probe: ApiProbe) -> None:
+    def __init__(
+        self,
+        api: ApiKey,
+        begin: _Begin,
+        coordinator: ShareCoordinator,
+        probe: ApiProbe,
+        copied: Sequence[str] = (),
+    ) -> None:
         self._api = api
         self._begin = begin
         self._coordinator = coordinator
         self._probe = probe
+        self._copied = copied
 
-    async def __call__(self, session: Session, request: GroupStateRequest) -> GroupStateResponse:
+    async def __call__(self, session: Session, request: GroupStateRequest) -> Struct:
         """Answer one request as the module docstring specifies."""
         if not is_cluster_allowed(session, Operation.CLUSTER_ACTION, self._api):
-            return refused(request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed.")
+            return request.refused(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed.")
         is_empty = self._api in _NEED_PARTITIONS and not all(topic.partitions for topic in request.topics)
+        topics: list[Any] = []
+        response: Struct = request.response(topics=topics)
         if not request.group_id or is_empty:
-            return GroupStateResponse([])
-        topics = [StateTopic(topic.topic_id, []) for topic in request.topics]
+            return response
+        topics += [request.topic_result(topic_id=topic.topic_id, partitions=[]) for topic in request.topics]
         pairs = zip(topics, request.topics, strict=True)
         partitions = [(topic, each) for topic, asked in pairs for each in asked.partitions]
         turns = Turns()
@@ -74,25 +79,17 @@ class GroupStateHandler:
                 key = SharePartitionKey(request.group_id, topic.topic_id, each.partition)
                 begun.append((topic, each.partition, self._begin(self._coordinator, key, each)))
             for topic, number, answer in begun:
-                topic.partitions.append(self._result(number, await self._coordinator.awaited(answer)))
+                found = await self._coordinator.awaited(answer)
+                topic.partitions.append(self._result(request, number, found))
                 if turns.is_over:
                     await turns.next()
-        return GroupStateResponse(topics)
+        return response
 
-    def _result(self, number: int, found: Any) -> PartitionState:
-        if found is None:
-            return PartitionState(number)
+    def _result(self, request: GroupStateRequest, number: int, found: Any) -> Any:
         if isinstance(found, BrokerError):
             self._probe.count_error(found.code.name.lower())
-            return PartitionState(number, found.code, found.message)
-        return PartitionState(
-            number,
-            state_epoch=found.state_epoch,
-            leader_epoch=found.leader_epoch,
-            start_offset=found.start_offset,
-            delivery_complete_count=found.delivery_complete_count,
-            batches=getattr(found, "batches", ()),
-        )
+            return request.partition_result(partition=number, error=found.code, message=found.message)
+        return request.partition_result(partition=number, **{name: getattr(found, name) for name in self._copied})
 
 
 def initialize_handler(coordinator: ShareCoordinator, probe: ApiProbe) -> GroupStateHandler:
@@ -112,6 +109,7 @@ def read_handler(coordinator: ShareCoordinator, probe: ApiProbe) -> GroupStateHa
         lambda coordinator, key, each: coordinator.read(key, each.leader_epoch),
         coordinator,
         probe,
+        ("state_epoch", "start_offset", "batches"),
     )
 
 
@@ -142,4 +140,5 @@ def summary_handler(coordinator: ShareCoordinator, probe: ApiProbe) -> GroupStat
         lambda coordinator, key, _: coordinator.read_summary(key),
         coordinator,
         probe,
+        ("state_epoch", "leader_epoch", "start_offset", "delivery_complete_count"),
     )

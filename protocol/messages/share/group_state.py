@@ -3,100 +3,221 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.wire.fields import since
+from barnabas.protocol.wire.structures import Request, Struct
+from barnabas.protocol.wire.types import Error, Int8, Int16, Int32, Int64, Message, String, Uuid
 
 
-@dataclass(slots=True)
-class StateBatchOfApi:
+class StateBatchOfApi(Struct):
     """Offsets in one state: 0 available, 2 acknowledged, 4 archived."""
 
-    first_offset: int
-    last_offset: int
-    state: int
-    delivery_count: int
+    first_offset: Int64
+    last_offset: Int64
+    state: Int8
+    delivery_count: Int16
 
 
-@dataclass(slots=True)
-class InitializedPartition:
-    """A state to begin."""
+class PartitionResult(Struct):
+    """The answer for one partition."""
 
-    partition: int
-    state_epoch: int
-    start_offset: int
-
-
-@dataclass(slots=True)
-class ReadPartition:
-    """A state to read, by a leader of that epoch."""
-
-    partition: int
-    leader_epoch: int
+    partition: Int32
+    error: Error = ErrorCode.NONE
+    message: Message = None
 
 
-@dataclass(slots=True)
-class WrittenPartition:
-    """A change of a state."""
+class TopicResult(Struct):
+    """Partitions of one topic."""
 
-    partition: int
-    state_epoch: int
-    leader_epoch: int
-    start_offset: int
-    batches: list[StateBatchOfApi]
-    delivery_complete_count: int = -1
+    topic_id: Uuid
+    partitions: Sequence[PartitionResult]
 
 
-@dataclass(slots=True)
-class DeletedPartition:
-    """A state to delete."""
+class GroupStateRequest(Request, flexible=0):
+    """What the requests of these APIs have in common. `response`, `topic_result` and `partition_result` answer them."""
 
-    partition: int
+    group_id: String
+    topics: Sequence[Any]
+    response: ClassVar[Any]
+    topic_result: ClassVar[Any] = TopicResult
+    partition_result: ClassVar[Any] = PartitionResult
 
-
-@dataclass(slots=True)
-class StateTopic:
-    """Partitions of one topic: of requests as above, of responses PartitionState."""
-
-    topic_id: bytes
-    partitions: list[Any]
-
-
-@dataclass(slots=True)
-class GroupStateRequest:
-    """A request of any of the APIs."""
-
-    group_id: str
-    topics: list[StateTopic]
-
-
-@dataclass(slots=True)
-class PartitionState:
-    """The answer for one partition; what an API does not return keeps its default."""
-
-    partition: int
-    error: ErrorCode = ErrorCode.NONE
-    message: str | None = None
-    state_epoch: int = 0
-    leader_epoch: int = 0
-    start_offset: int = 0
-    delivery_complete_count: int = -1
-    batches: Sequence[Any] = ()
+    def refused(self, code: ErrorCode, message: str) -> Struct:
+        """The same refusal for every partition."""
+        topics = []
+        for topic in self.topics:
+            rows = [
+                self.partition_result(partition=each.partition, error=code, message=message)
+                for each in topic.partitions
+            ]
+            topics.append(self.topic_result(topic_id=topic.topic_id, partitions=rows))
+        response: Struct = self.response(topics=topics)
+        return response
 
 
-@dataclass(slots=True)
-class GroupStateResponse:
+class InitializeShareGroupStateResponse(Struct, flexible=0):
     """In the order of the request."""
 
-    topics: list[StateTopic]
+    topics: Sequence[TopicResult]
 
 
-def refused(request: GroupStateRequest, code: ErrorCode, message: str | None) -> GroupStateResponse:
-    """Return the response that refuses every partition of a request."""
-    return GroupStateResponse(
-        [
-            StateTopic(topic.topic_id, [PartitionState(each.partition, code, message) for each in topic.partitions])
-            for topic in request.topics
-        ]
-    )
+class InitializedPartition(Struct):
+    """A state to begin."""
+
+    partition: Int32
+    state_epoch: Int32
+    start_offset: Int64
+
+
+class InitializedTopic(Struct):
+    """Partitions of one topic."""
+
+    topic_id: Uuid
+    partitions: Sequence[InitializedPartition]
+
+
+class InitializeShareGroupStateRequest(GroupStateRequest, flexible=0):
+    """States to begin."""
+
+    topics: Sequence[InitializedTopic]
+    response = InitializeShareGroupStateResponse
+
+
+class PartitionState(Struct):
+    """A state, or why there is none."""
+
+    partition: Int32
+    error: Error = ErrorCode.NONE
+    message: Message = None
+    state_epoch: Int32 = 0
+    start_offset: Int64 = 0
+    batches: Sequence[StateBatchOfApi] = ()
+
+
+class TopicState(Struct):
+    """Partitions of one topic."""
+
+    topic_id: Uuid
+    partitions: Sequence[PartitionState]
+
+
+class ReadShareGroupStateResponse(Struct, flexible=0):
+    """In the order of the request."""
+
+    topics: Sequence[TopicState]
+
+
+class ReadPartition(Struct):
+    """A state to read, by a leader of that epoch."""
+
+    partition: Int32
+    leader_epoch: Int32
+
+
+class ReadTopic(Struct):
+    """Partitions of one topic."""
+
+    topic_id: Uuid
+    partitions: Sequence[ReadPartition]
+
+
+class ReadShareGroupStateRequest(GroupStateRequest, flexible=0):
+    """States to read."""
+
+    topics: Sequence[ReadTopic]
+    response = ReadShareGroupStateResponse
+    topic_result = TopicState
+    partition_result = PartitionState
+
+
+class WriteShareGroupStateResponse(Struct, flexible=0):
+    """In the order of the request."""
+
+    topics: Sequence[TopicResult]
+
+
+class WrittenPartition(Struct):
+    """A change of a state."""
+
+    partition: Int32
+    state_epoch: Int32
+    leader_epoch: Int32
+    start_offset: Int64
+    delivery_complete_count: Int32 = since(1, default=-1)
+    batches: Sequence[StateBatchOfApi]
+
+
+class WrittenTopic(Struct):
+    """Partitions of one topic."""
+
+    topic_id: Uuid
+    partitions: Sequence[WrittenPartition]
+
+
+class WriteShareGroupStateRequest(GroupStateRequest, flexible=0):
+    """Changes of states. Version 1 adds the count of completed deliveries."""
+
+    topics: Sequence[WrittenTopic]
+    response = WriteShareGroupStateResponse
+
+
+class DeleteShareGroupStateResponse(Struct, flexible=0):
+    """In the order of the request."""
+
+    topics: Sequence[TopicResult]
+
+
+class DeletedPartition(Struct):
+    """A state to delete."""
+
+    partition: Int32
+
+
+class DeletedTopic(Struct):
+    """Partitions of one topic."""
+
+    topic_id: Uuid
+    partitions: Sequence[DeletedPartition]
+
+
+class DeleteShareGroupStateRequest(GroupStateRequest, flexible=0):
+    """States to delete."""
+
+    topics: Sequence[DeletedTopic]
+    response = DeleteShareGroupStateResponse
+
+
+class PartitionSummary(Struct):
+    """A state without its batches, or why there is none."""
+
+    partition: Int32
+    error: Error = ErrorCode.NONE
+    message: Message = None
+    state_epoch: Int32 = 0
+    leader_epoch: Int32 = 0
+    start_offset: Int64 = 0
+    delivery_complete_count: Int32 = since(1, default=-1)
+
+
+class TopicSummary(Struct):
+    """Partitions of one topic."""
+
+    topic_id: Uuid
+    partitions: Sequence[PartitionSummary]
+
+
+class ReadShareGroupStateSummaryResponse(Struct, flexible=0):
+    """In the order of the request."""
+
+    topics: Sequence[TopicSummary]
+
+
+class ReadShareGroupStateSummaryRequest(GroupStateRequest, flexible=0):
+    """States to summarize. Version 1 adds the count of completed deliveries."""
+
+    topics: Sequence[ReadTopic]
+    response = ReadShareGroupStateSummaryResponse
+    topic_result = TopicSummary
+    partition_result = PartitionSummary

@@ -72,7 +72,11 @@ from barnabas.protocol.messages.groups.offset_commit import (
 from barnabas.protocol.messages.groups.offset_fetch import OffsetFetchGroup, OffsetFetchRequest, OffsetFetchTopic
 from barnabas.protocol.messages.security.acls import Acl, AclFilter, DescribeAclsRequest
 from barnabas.protocol.messages.security.resources import Operation, PatternType, Permission, ResourceType
-from barnabas.protocol.messages.share.group_state import DeletedPartition, GroupStateRequest, StateTopic
+from barnabas.protocol.messages.share.group_state import (
+    DeletedPartition,
+    DeletedTopic,
+    DeleteShareGroupStateRequest,
+)
 from barnabas.protocol.messages.topics.describe_topic_partitions import DescribeTopicPartitionsRequest
 from barnabas.protocol.messages.topics.elect_leaders import PREFERRED, ElectLeadersRequest, ElectLeadersTopic
 from barnabas.protocol.messages.topics.metadata import MetadataRequest
@@ -343,7 +347,14 @@ def test_states_of_many_share_partitions_are_asked_for_in_turns_and_in_portions(
 
     monkeypatch.setattr(group_state, "_AT_ONCE", 20)
     open_session: Any = SimpleNamespace(access=None)
-    request = GroupStateRequest("g", [StateTopic(bytes(16), [DeletedPartition(each) for each in range(len(NAMES))])])
+    request = DeleteShareGroupStateRequest(
+        group_id="g",
+        topics=[
+            DeletedTopic(
+                topic_id=bytes(16), partitions=[DeletedPartition(partition=each) for each in range(len(NAMES))]
+            )
+        ],
+    )
     results = []
     for seconds in (1_000.0, 0.0):
         monkeypatch.setattr(turns_module, "TURN_SECONDS", seconds)
