@@ -77,7 +77,9 @@ class ShareMembership:
             await asyncio.gather(self._task, return_exceptions=True)
         if self._epoch == JOIN_EPOCH or self._coordinator is None:
             return
-        request = ShareGroupHeartbeatRequest(self._config.group, self.member_id, LEAVE_EPOCH)
+        request = ShareGroupHeartbeatRequest(
+            group_id=self._config.group, member_id=self.member_id, member_epoch=LEAVE_EPOCH
+        )
         self._epoch = JOIN_EPOCH
         try:
             async with asyncio.timeout(LEAVE_TIMEOUT_MS / 1000):
@@ -105,7 +107,9 @@ class ShareMembership:
     async def _beat(self) -> float:
         """Send one heartbeat; return the seconds until the next one. Raises ClientError for a final error."""
         names = self._topics if self._sends_topics or self._epoch == JOIN_EPOCH else None
-        request = ShareGroupHeartbeatRequest(self._config.group, self.member_id, self._epoch, None, names)
+        request = ShareGroupHeartbeatRequest(
+            group_id=self._config.group, member_id=self.member_id, member_epoch=self._epoch, topic_names=names
+        )
         self._sends_topics = False
         try:
             answer = await self._ask(request)
@@ -120,7 +124,7 @@ class ShareMembership:
                 logger.info("joined the share group, group=%s member_id=%s", self._config.group, self.member_id)
             self._epoch = answer.member_epoch
             if answer.assignment is not None:
-                self._assign(answer.assignment)
+                self._assign({each.topic_id: each.partitions for each in answer.assignment.topics})
             return answer.heartbeat_interval_ms / 1000
         self._sends_topics = True
         is_gone = answer.error is ErrorCode.GROUP_ID_NOT_FOUND and self._epoch != JOIN_EPOCH

@@ -37,9 +37,9 @@ async def described_share_group(config: ClientConfig, group: str) -> dict[str, A
     try:
         coordinator = await kafka.coordinator(group, GROUP_KEY)
         answer: ShareGroupDescribeResponse = await kafka.ask(
-            coordinator, SHARE_GROUP_DESCRIBE, ShareGroupDescribeRequest((group,))
+            coordinator, SHARE_GROUP_DESCRIBE, ShareGroupDescribeRequest(group_ids=[group])
         )
-        request = DescribeShareGroupOffsetsRequest((GroupToDescribe(group, None),))
+        request = DescribeShareGroupOffsetsRequest(groups=[GroupToDescribe(group_id=group, topics=None)])
         offsets: DescribeShareGroupOffsetsResponse = await kafka.ask(coordinator, DESCRIBE_SHARE_GROUP_OFFSETS, request)
     finally:
         kafka.close()
@@ -52,7 +52,7 @@ async def described_share_group(config: ClientConfig, group: str) -> dict[str, A
         for at in topic.partitions:
             rows[topic.topic, at.partition] = _row(topic.topic, at.partition, at.start_offset, at.lag)
     for member in found.members:
-        for assigned in member.assignment:
+        for assigned in member.assignment.topics:
             for number in assigned.partitions:
                 row = rows.setdefault((assigned.topic, number), _row(assigned.topic, number, NO_OFFSET, NO_OFFSET))
                 row["clients"].append(_client(member))
@@ -65,7 +65,7 @@ async def described_share_group(config: ClientConfig, group: str) -> dict[str, A
                 "member_id": each.member_id,
                 "client_id": each.client_id,
                 "host": each.client_host.removeprefix("/"),
-                "partitions": sum(len(topic.partitions) for topic in each.assignment),
+                "partitions": sum(len(topic.partitions) for topic in each.assignment.topics),
             }
             for each in found.members
         ],

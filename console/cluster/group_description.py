@@ -90,7 +90,7 @@ async def _share_group(connection: KafkaConnection, group: str) -> Description |
     if connection.version_of(SHARE_GROUP_DESCRIBE) is None:
         return None
     answer: ShareGroupDescribeResponse = await connection.request(
-        SHARE_GROUP_DESCRIBE, ShareGroupDescribeRequest([group])
+        SHARE_GROUP_DESCRIBE, ShareGroupDescribeRequest(group_ids=[group])
     )
     (found,) = answer.groups
     if found.error in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
@@ -103,7 +103,7 @@ async def _share_group(connection: KafkaConnection, group: str) -> Description |
             None,
             each.client_id,
             each.client_host.removeprefix("/"),
-            [_partitions(topic.topic, topic.partitions) for topic in each.assignment],
+            [_partitions(topic.topic, topic.partitions) for topic in each.assignment.topics],
         )
         for each in found.members
     ]

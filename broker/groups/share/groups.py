@@ -170,7 +170,7 @@ class ShareGroups:
                 self._heartbeat(request, client, answer)
             except BrokerError as refused:
                 api.count_error(refused.code.name.lower())
-                answer.resolve(ShareGroupHeartbeatResponse(refused.code, refused.message))
+                answer.resolve(request.refused(refused.code, refused.message))
 
         if request.member_epoch == JOIN_EPOCH:  # before the topic exists, two joins would not see each other
             self._group_log.when_ready(request.group_id, ready)
@@ -198,7 +198,7 @@ class ShareGroups:
 
         def written(error: BrokerError | None) -> None:
             if error is not None:
-                answer.resolve(ShareGroupHeartbeatResponse(error.code, error.message))
+                answer.resolve(request.refused(error.code, error.message))
                 return
             if change.initializes and not self._stopping:
                 self._states.begin(group_id, change.initializes, change.epoch)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from barnabas.broker.groups.share.member import ShareGroupMember
 from barnabas.broker.groups.share.records import member_record
 from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.messages.groups.consumer_group_heartbeat import Assignment, TopicPartitions
 from barnabas.protocol.messages.groups.explain_group import GroupEventKind
 from barnabas.protocol.messages.groups.share_group_heartbeat import (
     JOIN_EPOCH,
@@ -87,7 +88,11 @@ def heartbeat(
         heartbeat_interval_ms=min(interval_ms, soon_ms) if waits else interval_ms,
     )
     if request.member_epoch == JOIN_EPOCH or request.topic_names is not None or updated.assigned != member.assigned:
-        answer.assignment = {topic_id: sorted(numbers) for topic_id, numbers in updated.assigned.items()}
+        topics = [
+            TopicPartitions(topic_id=topic_id, partitions=tuple(sorted(numbers)))
+            for topic_id, numbers in updated.assigned.items()
+        ]
+        answer.assignment = Assignment(topics=topics)
     return answer
 
 

@@ -20,6 +20,7 @@ from barnabas.protocol.messages.groups.share_group_offsets import (
     DeletedTopicOffsets,
     TopicToAlter,
 )
+from barnabas.protocol.uuids import ZERO_UUID
 
 if TYPE_CHECKING:
     from barnabas.broker.groups.share.context import ShareContext
@@ -98,14 +99,17 @@ class ShareGroupOffsets:
             rows = []
             for each in topic.partitions:
                 if known is None or (known.topic_id, each.partition) not in offsets:
-                    rows.append(AlteredPartition(each.partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN))
+                    rows.append(
+                        AlteredPartition(
+                            partition=each.partition, error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message=UNKNOWN
+                        )
+                    )
                     continue
                 code = results.get((known.topic_id, each.partition), ErrorCode.NONE)
                 message = f"the share coordinator answered {code.name}" if code else None
-                rows.append(AlteredPartition(each.partition, code, message))
-            altered.append(
-                AlteredTopic(topic.topic, rows) if known is None else AlteredTopic(topic.topic, rows, known.topic_id)
-            )
+                rows.append(AlteredPartition(partition=each.partition, error=code, message=message))
+            topic_id = ZERO_UUID if known is None else known.topic_id
+            altered.append(AlteredTopic(topic=topic.topic, topic_id=topic_id, partitions=rows))
         return altered
 
     async def delete(self, group_id: str, topics: Sequence[str]) -> list[DeletedTopicOffsets]:
@@ -120,14 +124,18 @@ class ShareGroupOffsets:
         for name in topics:
             topic = image.topics.get(name)
             if topic is None:
-                refused.append(DeletedTopicOffsets(name, error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message=UNKNOWN))
+                refused.append(
+                    DeletedTopicOffsets(topic=name, error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message=UNKNOWN)
+                )
             elif topic.topic_id in states.initialized:
                 found[topic.topic_id] = StateTopic(name, states.initialized[topic.topic_id].partitions)
             elif topic.topic_id in states.deleting:
                 found[topic.topic_id] = StateTopic(name, frozenset(topic.partitions))
             else:
                 message = "There is no offset information to delete."
-                refused.append(DeletedTopicOffsets(name, error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message=message))
+                refused.append(
+                    DeletedTopicOffsets(topic=name, error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message=message)
+                )
         await self._states.write(group_id, lambda now: share_states.topics_deleting(now, found, image))
         if not found:
             return refused
@@ -135,13 +143,15 @@ class ShareGroupOffsets:
         errors = _error_by_topic(results)
         for topic_id, code in errors.items():
             message = f"the share coordinator answered {code.name}"
-            refused.append(DeletedTopicOffsets(found[topic_id].name, topic_id, code, message))
+            refused.append(
+                DeletedTopicOffsets(topic=found[topic_id].name, topic_id=topic_id, error=code, message=message)
+            )
         gone = {topic_id: topic.name for topic_id, topic in found.items() if topic_id not in errors}
         if gone:
             await self._states.write(
                 group_id, lambda now: share_states.topics_deleted(now, gone, self._context.image())
             )
-        return [*refused, *(DeletedTopicOffsets(name, topic_id) for topic_id, name in gone.items())]
+        return [*refused, *(DeletedTopicOffsets(topic=name, topic_id=topic_id) for topic_id, name in gone.items())]
 
     async def delete_states(self, group_id: str) -> None:
         """Delete all states of a group, before the group itself is deleted.

@@ -16,7 +16,7 @@ from barnabas.broker.handlers.turns import Turns, denied_in_turns, in_turns
 from barnabas.broker.share.feature import ensure_share_groups
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
-from barnabas.protocol.messages.groups.consumer_group_describe import AssignedTopic
+from barnabas.protocol.messages.groups.consumer_group_describe import AssignedTopic, Assignment
 from barnabas.protocol.messages.groups.share_group_describe import (
     ShareGroupDescribeRequest,
     ShareGroupDescribeResponse,
@@ -69,7 +69,7 @@ class ShareGroupDescribeHandler:
                 group = self._refused(group_id, error)
             else:
                 if request.include_authorized_operations:
-                    group = group._replace(authorized_operations=group_operations(session, group_id))
+                    group.authorized_operations = group_operations(session, group_id)
             groups.append(group)
         if session.access is not None:
             assigned = [_assigned_topics(each) for each in groups]
@@ -80,7 +80,7 @@ class ShareGroupDescribeHandler:
                 self._hidden(each.group_id) if topics & denied else each
                 for each, topics in zip(groups, assigned, strict=True)
             ]
-        return ShareGroupDescribeResponse(groups)
+        return ShareGroupDescribeResponse(groups=groups)
 
     def _describe(self, group_id: str) -> ShareGroupDescription:
         if not group_id:
@@ -88,28 +88,29 @@ class ShareGroupDescribeHandler:
         self._groups.ensure_serving(group_id)
         group = self._groups.existing(group_id)
         return ShareGroupDescription(
-            group_id,
-            group.state.value,
-            group.epoch,
-            group.assignment_epoch,
-            self._groups.assignor,
-            [self._member(member) for member in group.members.values()],
+            group_id=group_id,
+            state=group.state.value,
+            group_epoch=group.epoch,
+            assignment_epoch=group.assignment_epoch,
+            assignor=self._groups.assignor,
+            members=[self._member(member) for member in group.members.values()],
         )
 
     def _member(self, member: ShareGroupMember) -> ShareGroupMemberDescription:
         names = self._store.image.names
+        topics = [
+            AssignedTopic(topic_id=topic_id, topic=names[topic_id], partitions=sorted(numbers))
+            for topic_id, numbers in member.assigned.items()
+            if topic_id in names
+        ]
         return ShareGroupMemberDescription(
-            member.member_id,
-            member.rack_id,
-            member.member_epoch,
-            member.client_id,
-            member.client_host,
-            sorted(member.topic_names),
-            [
-                AssignedTopic(topic_id=topic_id, topic=names[topic_id], partitions=sorted(numbers))
-                for topic_id, numbers in member.assigned.items()
-                if topic_id in names
-            ],
+            member_id=member.member_id,
+            rack_id=member.rack_id,
+            member_epoch=member.member_epoch,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            topic_names=sorted(member.topic_names),
+            assignment=Assignment(topics=topics),
         )
 
     def _hidden(self, group_id: str) -> ShareGroupDescription:
@@ -118,9 +119,9 @@ class ShareGroupDescribeHandler:
 
     def _refused(self, group_id: str, error: BrokerError) -> ShareGroupDescription:
         self._probe.count_error(error.code.name.lower())
-        return ShareGroupDescription(group_id, error=error.code, message=error.message)
+        return ShareGroupDescription(group_id=group_id, error=error.code, message=error.message)
 
 
 def _assigned_topics(group: ShareGroupDescription) -> set[str]:
     """Return the names of the topics in the members' assignments."""
-    return {topic.topic for member in group.members for topic in member.assignment}
+    return {topic.topic for member in group.members for topic in member.assignment.topics}

@@ -78,8 +78,8 @@ class DescribeShareGroupOffsetsHandler:
                 groups.append(await self._describe(turns, session, asked))
             except BrokerError as error:
                 self._probe.count_error(error.code.name.lower())
-                groups.append(DescribedGroupOffsets(asked.group_id, error=error.code, message=error.message))
-        return DescribeShareGroupOffsetsResponse(groups)
+                groups.append(DescribedGroupOffsets(group_id=asked.group_id, error=error.code, message=error.message))
+        return DescribeShareGroupOffsetsResponse(groups=groups)
 
     async def _describe(self, turns: Turns, session: Session, asked: GroupToDescribe) -> DescribedGroupOffsets:
         api, group_id = ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, asked.group_id
@@ -108,30 +108,39 @@ class DescribeShareGroupOffsetsHandler:
                 if turns.is_over:
                     await turns.next()
                 rows.append(self._row(name, number, summaries.get((topic_id, number))))
-            topics.append(DescribedTopicOffsets(name, rows, topic_id))
+            topics.append(DescribedTopicOffsets(topic=name, topic_id=topic_id, partitions=rows))
         if asked.topics is not None:
             error = denial(ResourceType.TOPIC)
             topics += [
                 DescribedTopicOffsets(
-                    name, [DescribedOffset(number, error=error.code, message=error.message) for number in numbers]
+                    topic=name,
+                    partitions=[
+                        DescribedOffset(partition=number, error=error.code, message=error.message) for number in numbers
+                    ],
                 )
                 for name, numbers in wanted
                 if name in denied
             ]
-        return DescribedGroupOffsets(group_id, topics)
+        return DescribedGroupOffsets(group_id=group_id, topics=topics)
 
     def _row(self, topic: str, number: int, summary: ShareStateSummary | None) -> DescribedOffset:
         if summary is None or summary.error:
-            return DescribedOffset(number)
+            return DescribedOffset(partition=number)
         done = summary.delivery_complete_count
         if NO_OFFSET in (summary.start_offset, done):
-            return DescribedOffset(number, summary.start_offset, summary.leader_epoch)
+            return DescribedOffset(
+                partition=number, start_offset=summary.start_offset, leader_epoch=summary.leader_epoch
+            )
         partition = self._partitions.get(topic, number)
         if partition is None:
             code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            return DescribedOffset(number, 0, error=code, message="the end of the partition is unknown")
+            return DescribedOffset(
+                partition=number, start_offset=0, error=code, message="the end of the partition is unknown"
+            )
         lag = partition.log.high_watermark - summary.start_offset - done
-        return DescribedOffset(number, summary.start_offset, summary.leader_epoch, lag)
+        return DescribedOffset(
+            partition=number, start_offset=summary.start_offset, leader_epoch=summary.leader_epoch, lag=lag
+        )
 
 
 class AlterShareGroupOffsetsHandler:
@@ -159,14 +168,17 @@ class AlterShareGroupOffsetsHandler:
             topics = await self._groups.offsets.alter(group_id, allowed)
         except BrokerError as error:
             self._probe.count_error(error.code.name.lower())
-            return AlterShareGroupOffsetsResponse(error.code, error.message)
+            return request.refused(error.code, error.message)
         refusal = denial(ResourceType.TOPIC)
         ids = self._store.image.topics
         refused = [
             AlteredTopic(
-                each.topic,
-                [AlteredPartition(row.partition, refusal.code, refusal.message) for row in each.partitions],
-                *([ids[each.topic].topic_id] if each.topic in ids else []),
+                topic=each.topic,
+                topic_id=ids[each.topic].topic_id if each.topic in ids else ZERO_UUID,
+                partitions=[
+                    AlteredPartition(partition=row.partition, error=refusal.code, message=refusal.message)
+                    for row in each.partitions
+                ],
             )
             for each in request.topics
             if each.topic in denied
@@ -191,19 +203,20 @@ class DeleteShareGroupOffsetsHandler:
         try:
             ensure_share_groups(self._store.image)
             ensure_allowed(session, Operation.DELETE, ResourceType.GROUP, group_id, api)
-            denied = denied_names(session, Operation.READ, ResourceType.TOPIC, request.topics, api)
+            names = list(dict.fromkeys(each.topic for each in request.topics))
+            denied = denied_names(session, Operation.READ, ResourceType.TOPIC, names, api)
             if not group_id:
                 raise BrokerError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
             self._groups.ensure_serving(group_id)
-            allowed = [each for each in dict.fromkeys(request.topics) if each not in denied]
+            allowed = [each for each in names if each not in denied]
             topics = await self._groups.offsets.delete(group_id, allowed)
         except BrokerError as error:
             self._probe.count_error(error.code.name.lower())
-            return DeleteShareGroupOffsetsResponse(error.code, error.message)
+            return request.refused(error.code, error.message)
         refusal = denial(ResourceType.TOPIC)
         refused = [
-            DeletedTopicOffsets(each, error=refusal.code, message=refusal.message)
-            for each in dict.fromkeys(request.topics)
+            DeletedTopicOffsets(topic=each, error=refusal.code, message=refusal.message)
+            for each in names
             if each in denied
         ]
         _count(self._probe, [topic.error for topic in (*refused, *topics)])

@@ -6,13 +6,12 @@ received frame. Addresses of new leaders are not read: metadata has them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.kafka.client.api import ClientApi
 from barnabas.protocol.kafka.client.fields import ERROR
-from barnabas.protocol.kafka.groups import share_group_heartbeat
 from barnabas.protocol.kafka.schema import (
     INT16,
     INT32,
@@ -20,9 +19,7 @@ from barnabas.protocol.kafka.schema import (
     NULLABLE_STRING,
     STRING,
     UUID,
-    Array,
     Message,
-    Nullable,
     Records,
     Struct,
     rows,
@@ -30,7 +27,10 @@ from barnabas.protocol.kafka.schema import (
 )
 from barnabas.protocol.kafka.share import share_acknowledge, share_fetch
 from barnabas.protocol.messages.api_key import ApiKey
-from barnabas.protocol.messages.groups.share_group_heartbeat import ShareGroupHeartbeatResponse
+from barnabas.protocol.messages.groups.share_group_heartbeat import (
+    ShareGroupHeartbeatRequest,
+    ShareGroupHeartbeatResponse,
+)
 from barnabas.protocol.messages.share.share_acknowledge import (
     AcknowledgedPartition,
     AcknowledgedTopic,
@@ -77,39 +77,15 @@ class ShareFetchAnswer(NamedTuple):
     topics: Sequence[FetchedShareTopic]
 
 
-def _by_id(topics: list[tuple[bytes, tuple[int, ...]]]) -> Mapping[bytes, Sequence[int]]:
-    return dict(topics)
-
-
-def _assigned(topic_id: bytes, partitions: tuple[int, ...]) -> tuple[bytes, tuple[int, ...]]:
-    return topic_id, partitions
-
-
 def _leader(node_id: int, leader_epoch: int) -> tuple[int, int]:
     return node_id, leader_epoch
 
 
 _LEADER: Final = Struct(_leader, node_id=INT32, leader_epoch=INT32)
 
-_ASSIGNED: Final = rows(_assigned, topic_id=UUID, partitions=Array(INT32, make=tuple))
 SHARE_GROUP_HEARTBEAT: Final = ClientApi(
-    ApiKey.SHARE_GROUP_HEARTBEAT,
-    1,
-    1,
-    share_group_heartbeat.REQUEST,
-    Message(
-        0,
-        ShareGroupHeartbeatResponse,
-        _throttle_ms=INT32,
-        error=ERROR,
-        message=NULLABLE_STRING,
-        member_id=NULLABLE_STRING,
-        member_epoch=INT32,
-        heartbeat_interval_ms=INT32,
-        assignment=Nullable(Struct(_by_id, topics=_ASSIGNED)),
-    ),
+    ApiKey.SHARE_GROUP_HEARTBEAT, 1, 1, ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 )
-"""Writes a ShareGroupHeartbeatRequest, reads a ShareGroupHeartbeatResponse."""
 
 
 def _endpoint(**_fields: object) -> None:

@@ -3,50 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
 
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.authorized_operations import NOT_ASKED
-from barnabas.protocol.messages.groups.consumer_group_describe import AssignedTopic
+from barnabas.protocol.messages.groups.consumer_group_describe import Assignment
+from barnabas.protocol.wire.structures import Request, Struct
+from barnabas.protocol.wire.types import Bool, Error, Int32, Message, NullableString, String
 
 
-@dataclass(slots=True)
-class ShareGroupDescribeRequest:
-    """Group ids."""
-
-    group_ids: Sequence[str]
-    include_authorized_operations: bool = False
-
-
-class ShareGroupMemberDescription(NamedTuple):
+class ShareGroupMemberDescription(Struct):
     """One member."""
 
-    member_id: str
-    rack_id: str | None
-    member_epoch: int
-    client_id: str
-    client_host: str
-    topic_names: Sequence[str]
-    assignment: Sequence[AssignedTopic]
+    member_id: String
+    rack_id: NullableString = None
+    member_epoch: Int32
+    client_id: String
+    client_host: String
+    topic_names: Sequence[String]
+    assignment: Assignment
 
 
-class ShareGroupDescription(NamedTuple):
+class ShareGroupDescription(Struct):
     """`state` by Kafka's name: Empty, Stable, Dead."""
 
-    group_id: str
-    state: str = ""
-    group_epoch: int = 0
-    assignment_epoch: int = 0
-    assignor: str = ""
+    error: Error = ErrorCode.NONE
+    message: Message = None
+    group_id: String
+    state: String = ""
+    group_epoch: Int32 = 0
+    assignment_epoch: Int32 = 0
+    assignor: String = ""
     members: Sequence[ShareGroupMemberDescription] = ()
-    error: ErrorCode = ErrorCode.NONE
-    message: str | None = None
-    authorized_operations: int = NOT_ASKED
+    authorized_operations: Int32 = NOT_ASKED
 
 
-@dataclass(slots=True)
-class ShareGroupDescribeResponse:
+class ShareGroupDescribeResponse(Struct, flexible=0):
     """In the order of the request."""
 
-    groups: list[ShareGroupDescription]
+    throttle_ms: Int32 = 0
+    groups: Sequence[ShareGroupDescription]
+
+
+class ShareGroupDescribeRequest(Request, flexible=0):
+    """Group ids."""
+
+    group_ids: Sequence[String]
+    include_authorized_operations: Bool = False
+
+    def refused(self, code: ErrorCode, message: str) -> ShareGroupDescribeResponse:
+        """The same refusal for every group."""
+        return ShareGroupDescribeResponse(
+            groups=[ShareGroupDescription(group_id=each, error=code, message=message) for each in self.group_ids]
+        )

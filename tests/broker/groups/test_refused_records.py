@@ -134,7 +134,7 @@ def consumer(client: EagerClient) -> None:
 
 
 def share(client: EagerClient) -> None:
-    request = ShareGroupHeartbeatRequest(GROUP, "m", 0, None, ["t"])
+    request = ShareGroupHeartbeatRequest(group_id=GROUP, member_id="m", member_epoch=0, topic_names=["t"])
     client.then(client.host.groups.share.heartbeat(request, CLIENT, ApiProbe()), client.joined)
 
 

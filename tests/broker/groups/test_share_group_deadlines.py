@@ -51,7 +51,11 @@ class Host(ConsumerGroupHost):
         return group
 
     def joins(self, name: str) -> Deferred[ShareGroupHeartbeatResponse]:
-        return self.shares.heartbeat(ShareGroupHeartbeatRequest(GROUP, name, 0, None, ("in",)), CLIENT, ApiProbe())
+        return self.shares.heartbeat(
+            ShareGroupHeartbeatRequest(group_id=GROUP, member_id=name, member_epoch=0, topic_names=["in"]),
+            CLIENT,
+            ApiProbe(),
+        )
 
     def joined(self, *names: str) -> None:
         for name in names:
@@ -60,7 +64,9 @@ class Host(ConsumerGroupHost):
     def beats(self, name: str) -> ShareGroupHeartbeatResponse:
         epoch = self.share_group.members[name].member_epoch
         answer: ShareGroupHeartbeatResponse = now(
-            self.shares.heartbeat(ShareGroupHeartbeatRequest(GROUP, name, epoch), CLIENT, ApiProbe())
+            self.shares.heartbeat(
+                ShareGroupHeartbeatRequest(group_id=GROUP, member_id=name, member_epoch=epoch), CLIENT, ApiProbe()
+            )
         )
         assert answer.error is ErrorCode.NONE
         return answer

@@ -32,11 +32,9 @@ from barnabas.protocol.kafka.client.list_offsets import LIST_OFFSETS
 from barnabas.protocol.kafka.client.metadata import METADATA
 from barnabas.protocol.kafka.client.offset_fetch import OFFSET_FETCH
 from barnabas.protocol.kafka.client.offset_for_leader_epoch import OFFSET_FOR_LEADER_EPOCH
-from barnabas.protocol.kafka.client.share_groups import DESCRIBE_SHARE_GROUP_OFFSETS, SHARE_GROUP_DESCRIBE
 from barnabas.protocol.kafka.client.share_members import (
     SHARE_ACKNOWLEDGE,
     SHARE_FETCH,
-    SHARE_GROUP_HEARTBEAT,
     AcquiredOffsets,
     FetchedSharePartition,
     FetchedShareTopic,
@@ -73,7 +71,6 @@ from barnabas.protocol.messages.data.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
 )
-from barnabas.protocol.messages.groups.consumer_group_describe import AssignedTopic
 from barnabas.protocol.messages.groups.offset_fetch import (
     OffsetFetchGroup,
     OffsetFetchGroupResult,
@@ -82,25 +79,6 @@ from barnabas.protocol.messages.groups.offset_fetch import (
     OffsetFetchResponse,
     OffsetFetchTopic,
     OffsetFetchTopicResult,
-)
-from barnabas.protocol.messages.groups.share_group_describe import (
-    ShareGroupDescribeRequest,
-    ShareGroupDescribeResponse,
-    ShareGroupDescription,
-    ShareGroupMemberDescription,
-)
-from barnabas.protocol.messages.groups.share_group_heartbeat import (
-    ShareGroupHeartbeatRequest,
-    ShareGroupHeartbeatResponse,
-)
-from barnabas.protocol.messages.groups.share_group_offsets import (
-    DescribedGroupOffsets,
-    DescribedOffset,
-    DescribedTopicOffsets,
-    DescribeShareGroupOffsetsRequest,
-    DescribeShareGroupOffsetsResponse,
-    GroupToDescribe,
-    NamedPartitions,
 )
 from barnabas.protocol.messages.groups.streams_group_describe import (
     DescribedSubtopology,
@@ -254,16 +232,6 @@ REQUESTS: list[tuple[ClientApi, Any, dict[str, int]]] = [
         {"duration_ms": 1, "transactional_id_pattern": 2},
     ),
     (transactions.DESCRIBE_PRODUCERS, DescribeProducersRequest([DescribeProducersTopic("t", (0, 1))]), {}),
-    (SHARE_GROUP_DESCRIBE, ShareGroupDescribeRequest(("g",), True), {}),
-    (
-        DESCRIBE_SHARE_GROUP_OFFSETS,
-        DescribeShareGroupOffsetsRequest(
-            [GroupToDescribe("g", None), GroupToDescribe("h", (NamedPartitions("t", (1,)),))]
-        ),
-        {},
-    ),
-    (SHARE_GROUP_HEARTBEAT, ShareGroupHeartbeatRequest("g", "m", 3, None, ("t", "u")), {}),
-    (SHARE_GROUP_HEARTBEAT, ShareGroupHeartbeatRequest("g", "m", 3), {}),
     (
         SHARE_FETCH,
         ShareFetchRequest(
@@ -364,42 +332,6 @@ ANSWERS: list[tuple[ClientApi, Any]] = [
         ),
     ),
     (
-        SHARE_GROUP_DESCRIBE,
-        ShareGroupDescribeResponse(
-            [
-                ShareGroupDescription(
-                    "g",
-                    "Stable",
-                    3,
-                    2,
-                    "simple",
-                    [
-                        ShareGroupMemberDescription(
-                            "m",
-                            None,
-                            2,
-                            "c",
-                            "/h",
-                            ["t"],
-                            [AssignedTopic(topic_id=ID, topic="t", partitions=[0, 1])],
-                        )
-                    ],
-                )
-            ]
-        ),
-    ),
-    (
-        DESCRIBE_SHARE_GROUP_OFFSETS,
-        DescribeShareGroupOffsetsResponse(
-            [DescribedGroupOffsets("g", [DescribedTopicOffsets("t", [DescribedOffset(0, 7, 1, 9)], bytes(range(16)))])]
-        ),
-    ),
-    (
-        SHARE_GROUP_HEARTBEAT,
-        ShareGroupHeartbeatResponse(ErrorCode.FENCED_MEMBER_EPOCH, "no", "m", 4, 5000, {bytes(range(16)): (0, 2)}),
-    ),
-    (SHARE_GROUP_HEARTBEAT, ShareGroupHeartbeatResponse(member_id="m", member_epoch=4)),
-    (
         SHARE_ACKNOWLEDGE,
         ShareAcknowledgeResponse(
             [
@@ -455,7 +387,6 @@ ANSWERS: list[tuple[ClientApi, Any]] = [
 ]
 MISSING_FIELDS = {
     "list_offsets": [(4, "leader_epoch=5", "leader_epoch=-1")],
-    "describe_share_group_offsets": [(1, "lag=9", "lag=-1")],
     "share_acknowledge": [(2, "lock_timeout_ms=30", "lock_timeout_ms=0")],
     "offset_fetch": [(8, "group_id='g'", "group_id=''"), (5, "leader_epoch=6", "leader_epoch=-1")],
 }

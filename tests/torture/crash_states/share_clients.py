@@ -86,7 +86,8 @@ class ShareClients:
         epoch = JOIN_EPOCH
         for _ in range(_HEARTBEATS):
             answer = self._heartbeat(group, member, epoch, sorted(topics))
-            if answer.assignment == wanted:
+            told = answer.assignment
+            if told is not None and {each.topic_id: list(each.partitions) for each in told.topics} == wanted:
                 return
             epoch = answer.member_epoch
             self.loop.pass_time(200)
@@ -140,8 +141,8 @@ class ShareClients:
         """Let a group without members begin anew at these offsets."""
         topics: dict[str, list[NewOffset]] = {}
         for (topic, number), offset in offsets.items():
-            topics.setdefault(topic, []).append(NewOffset(number, offset))
-        rows = [TopicToAlter(topic, partitions) for topic, partitions in topics.items()]
+            topics.setdefault(topic, []).append(NewOffset(partition=number, start_offset=offset))
+        rows = [TopicToAlter(topic=topic, partitions=partitions) for topic, partitions in topics.items()]
         for altered in self._awaited(self._groups.share.offsets.alter(group, rows)):
             for each in altered.partitions:
                 self._ensure_none(each.error)
@@ -217,7 +218,7 @@ class ShareClients:
     def _heartbeat(
         self, group: str, member: str, epoch: int, topics: Sequence[str] | None
     ) -> ShareGroupHeartbeatResponse:
-        request = ShareGroupHeartbeatRequest(group, member, epoch, topic_names=topics)
+        request = ShareGroupHeartbeatRequest(group_id=group, member_id=member, member_epoch=epoch, topic_names=topics)
         answer = self._answer(lambda: self._groups.share.heartbeat(request, _CLIENT, ApiProbe()))
         if answer.error is not ErrorCode.NONE:
             raise BrokerError(answer.error, answer.message or "")
