@@ -119,11 +119,11 @@ class PendingAcknowledgements:
 
 def topics_of(taken: Taken) -> list[AcknowledgeTopic]:
     """Return the part of a request."""
-    topics: dict[bytes, AcknowledgeTopic] = {}
+    topics: dict[bytes, list[AcknowledgePartition]] = {}
     for (topic_id, partition), of_partition in taken.items():
-        topic = topics.setdefault(topic_id, AcknowledgeTopic(topic_id, []))
-        topic.partitions.append(AcknowledgePartition(partition, _batches(of_partition)))
-    return list(topics.values())
+        row = AcknowledgePartition(partition=partition, batches=_batches(of_partition))
+        topics.setdefault(topic_id, []).append(row)
+    return [AcknowledgeTopic(topic_id=each, partitions=partitions) for each, partitions in topics.items()]
 
 
 def without_renewals(taken: Taken, error: Exception) -> Taken:
@@ -140,15 +140,18 @@ def without_renewals(taken: Taken, error: Exception) -> Taken:
 
 def _batches(of_partition: Mapping[int, Pending]) -> list[AcknowledgementBatch]:
     """Return offsets in order, neighbours together; a batch whose types are all the same has the type once."""
-    batches: list[AcknowledgementBatch] = []
+    runs: list[tuple[int, list[int]]] = []
     for offset in sorted(of_partition):
         kind = int(of_partition[offset].kind)
-        if batches and batches[-1].last_offset + 1 == offset:
-            batches[-1].last_offset = offset
-            batches[-1].types.append(kind)
+        if runs and runs[-1][0] + len(runs[-1][1]) == offset:
+            runs[-1][1].append(kind)
         else:
-            batches.append(AcknowledgementBatch(offset, offset, [kind]))
-    for batch in batches:
-        if len(set(batch.types)) == 1:
-            del batch.types[1:]
-    return batches
+            runs.append((offset, [kind]))
+    return [
+        AcknowledgementBatch(
+            first_offset=first,
+            last_offset=first + len(kinds) - 1,
+            types=kinds if len(set(kinds)) > 1 else kinds[:1],
+        )
+        for first, kinds in runs
+    ]

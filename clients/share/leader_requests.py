@@ -332,7 +332,11 @@ class LeaderRequests:
 
     async def _exchange(self, connection: KafkaConnection, taken: Taken, epoch: int, *, is_renewal: bool) -> None:
         request = ShareAcknowledgeRequest(
-            self._config.group, self._member_id, epoch, topics_of(taken), is_renewal=is_renewal
+            group_id=self._config.group,
+            member_id=self._member_id,
+            session_epoch=epoch,
+            topics=topics_of(taken),
+            is_renewal=is_renewal,
         )
         sent_at = self._loop.time()
         try:
@@ -389,7 +393,9 @@ class LeaderRequests:
 
     async def _release_all(self, connection: KafkaConnection) -> None:
         """Close the broker's session, whatever its epoch is: its locks are of no use any more."""
-        request = ShareAcknowledgeRequest(self._config.group, self._member_id, share_fetch.FINAL_EPOCH, [])
+        request = ShareAcknowledgeRequest(
+            group_id=self._config.group, member_id=self._member_id, session_epoch=share_fetch.FINAL_EPOCH, topics=[]
+        )
         try:
             await connection.request(SHARE_ACKNOWLEDGE, request, timeout_ms=CLOSE_TIMEOUT_MS)
         except ClientError as error:

@@ -39,20 +39,16 @@ class ShareSession:
         self, wanted: frozenset[TopicIdPartition], acknowledged: Sequence[AcknowledgeTopic]
     ) -> tuple[list[AcknowledgeTopic], list[ForgottenTopic]]:
         """Return the topics and the forgotten ones of the fetch by which the broker has exactly `wanted`."""
-        topics = list(acknowledged)
         forgotten: list[ForgottenTopic] = []
-        by_id = {topic.topic_id: topic for topic in topics}
+        by_id = {topic.topic_id: list(topic.partitions) for topic in acknowledged}
         for topic_id, partition in sorted(wanted - self._partitions):
-            if topic_id not in by_id:
-                by_id[topic_id] = AcknowledgeTopic(topic_id, [])
-                topics.append(by_id[topic_id])
-            by_id[topic_id].partitions.append(AcknowledgePartition(partition, []))
+            by_id.setdefault(topic_id, []).append(AcknowledgePartition(partition=partition, batches=[]))
         for topic_id, partition in sorted(self._partitions - wanted):
             if not forgotten or forgotten[-1].topic_id != topic_id:
                 forgotten.append(ForgottenTopic(topic_id, []))
             forgotten[-1].partitions.append(partition)
         self._partitions = wanted
-        return topics, forgotten
+        return [AcknowledgeTopic(topic_id=each, partitions=some) for each, some in by_id.items()], forgotten
 
     def accepted(self) -> None:
         """Note that the broker served the request."""

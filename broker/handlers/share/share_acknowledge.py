@@ -63,12 +63,12 @@ class ShareAcknowledgeHandler:
     def _response(self, group_id: str, errors: Acknowledged) -> ShareAcknowledgeResponse:
         topics: dict[bytes, list[AcknowledgedPartition]] = {}
         for (topic_id, number), error in errors.items():
-            result = AcknowledgedPartition(number)
+            result = AcknowledgedPartition(partition=number)
             if error is not None:
                 self._probe.count_error(error.code.name.lower())
-                result = AcknowledgedPartition(number, error.code, error.message)
+                result.error, result.message = error.code, error.message
             topics.setdefault(topic_id, []).append(result)
         return ShareAcknowledgeResponse(
-            [AcknowledgedTopic(topic_id, results) for topic_id, results in topics.items()],
+            topics=[AcknowledgedTopic(topic_id=each, partitions=results) for each, results in topics.items()],
             lock_timeout_ms=self._shares.settings_of(group_id).record_lock_duration_ms,
         )

@@ -23,19 +23,14 @@ from barnabas.protocol.kafka.schema import (
     Records,
     Struct,
     rows,
-    since,
 )
-from barnabas.protocol.kafka.share import share_acknowledge, share_fetch
+from barnabas.protocol.kafka.share import share_fetch
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.groups.share_group_heartbeat import (
     ShareGroupHeartbeatRequest,
     ShareGroupHeartbeatResponse,
 )
-from barnabas.protocol.messages.share.share_acknowledge import (
-    AcknowledgedPartition,
-    AcknowledgedTopic,
-    ShareAcknowledgeResponse,
-)
+from barnabas.protocol.messages.share.share_acknowledge import ShareAcknowledgeRequest, ShareAcknowledgeResponse
 
 RENEW_FROM: Final = 2
 """The first version of ShareAcknowledge with RENEW."""
@@ -125,26 +120,4 @@ SHARE_FETCH: Final = ClientApi(
 )
 """Writes a ShareFetchRequest, reads a ShareFetchAnswer."""
 
-SHARE_ACKNOWLEDGE: Final = ClientApi(
-    ApiKey.SHARE_ACKNOWLEDGE,
-    1,
-    2,
-    share_acknowledge.REQUEST,
-    Message(
-        0,
-        ShareAcknowledgeResponse,
-        _throttle_ms=INT32,
-        error=ERROR,
-        message=NULLABLE_STRING,
-        lock_timeout_ms=since(2, INT32),
-        topics=rows(
-            AcknowledgedTopic,
-            topic_id=UUID,
-            partitions=rows(
-                AcknowledgedPartition, partition=INT32, error=ERROR, message=NULLABLE_STRING, leader=_LEADER
-            ),
-        ),
-        _endpoints=_ENDPOINTS,
-    ),
-)
-"""Writes a ShareAcknowledgeRequest, reads a ShareAcknowledgeResponse."""
+SHARE_ACKNOWLEDGE: Final = ClientApi(ApiKey.SHARE_ACKNOWLEDGE, 1, 2, ShareAcknowledgeRequest, ShareAcknowledgeResponse)

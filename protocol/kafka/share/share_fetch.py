@@ -19,6 +19,7 @@ from barnabas.protocol.kafka.schema import (
     MESSAGE,
     NO_THROTTLE,
     NULLABLE_STRING,
+    STRING,
     UUID,
     Array,
     Computed,
@@ -30,7 +31,11 @@ from barnabas.protocol.kafka.schema import (
     rows,
     since,
 )
-from barnabas.protocol.kafka.share.share_acknowledge import ACKNOWLEDGE_TOPICS, LEADER, NODES
+from barnabas.protocol.messages.share.share_acknowledge import (
+    AcknowledgementBatch,
+    AcknowledgePartition,
+    AcknowledgeTopic,
+)
 from barnabas.protocol.messages.share.share_fetch import ForgottenTopic, ShareFetchRequest, ShareFetchResponse
 
 _RENEW_FROM = 2
@@ -58,6 +63,21 @@ class StoredRecords(Records):
         return write
 
 
+_ACKNOWLEDGE_TOPICS = rows(
+    AcknowledgeTopic,
+    topic_id=UUID,
+    partitions=rows(
+        AcknowledgePartition,
+        partition=INT32,
+        batches=rows(AcknowledgementBatch, first_offset=INT64, last_offset=INT64, types=Array(INT8)),
+    ),
+)
+_LEADER = Struct(
+    node_id=Computed(INT32, lambda leader: leader[0]), leader_epoch=Computed(INT32, lambda leader: leader[1])
+)
+_NODES = rows(node_id=INT32, host=STRING, port=INT32, rack=NULLABLE_STRING)
+"""Addresses of other leaders: a single node has none."""
+
 REQUEST = Message(
     0,
     ShareFetchRequest,
@@ -71,7 +91,7 @@ REQUEST = Message(
     batch_size=INT32,
     acquire_mode=since(2, INT8),
     is_renewal=since(_RENEW_FROM, BOOL),
-    topics=ACKNOWLEDGE_TOPICS,
+    topics=_ACKNOWLEDGE_TOPICS,
     forgotten=rows(ForgottenTopic, topic_id=UUID, partitions=Array(INT32)),
 )
 _ACQUIRED = Struct(
@@ -93,12 +113,12 @@ RESPONSE = Message(
             message=MESSAGE,
             acknowledge_error=INT16,
             acknowledge_message=MESSAGE,
-            leader=LEADER,
+            leader=_LEADER,
             records=StoredRecords(is_nullable=False),
             acquired=Array(_ACQUIRED),
         ),
     ),
-    nodes=Constant(NODES, ()),
+    nodes=Constant(_NODES, ()),
 )
 
 

@@ -1,73 +1,97 @@
-"""ShareAcknowledge (key 79): what a member of a share group made of the records that it acquired."""
+"""ShareAcknowledge (key 79): what a member of a share group made of the records that it acquired.
+
+Version 2 adds RENEW and the time of locks (KIP-1222).
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.wire.fields import since
+from barnabas.protocol.wire.structures import Request, Struct
+from barnabas.protocol.wire.types import Bool, Error, Int8, Int32, Int64, Message, NullableString, String, Uuid
 
 
-@dataclass(slots=True)
-class AcknowledgementBatch:
+class CurrentLeader(Struct):
+    """A partition's leader, where the error says that this broker is none."""
+
+    node_id: Int32 = 0
+    leader_epoch: Int32 = 0
+
+
+class AcknowledgedPartition(Struct):
+    """The result for one partition."""
+
+    partition: Int32
+    error: Error = ErrorCode.NONE
+    message: Message = None
+    leader: CurrentLeader = CurrentLeader()
+
+
+class AcknowledgedTopic(Struct):
+    """Partitions of one topic."""
+
+    topic_id: Uuid
+    partitions: Sequence[AcknowledgedPartition]
+
+
+class NodeEndpoint(Struct):
+    """Address of a leader."""
+
+    node_id: Int32
+    host: String
+    port: Int32
+    rack: NullableString = None
+
+
+class ShareAcknowledgeResponse(Struct, flexible=0):
+    """`lock_timeout_ms`: how long renewed records are locked. `nodes`: other leaders; a single node has none."""
+
+    throttle_ms: Int32 = 0
+    error: Error = ErrorCode.NONE
+    message: Message = None
+    lock_timeout_ms: Int32 = since(2, default=0)
+    topics: Sequence[AcknowledgedTopic] = ()
+    nodes: Sequence[NodeEndpoint] = ()
+
+
+class AcknowledgementBatch(Struct):
     """`types`: one for all offsets, or one for each: 0 gap, 1 accept, 2 release, 3 reject, 4 renew."""
 
-    first_offset: int
-    last_offset: int
-    types: list[int]
+    first_offset: Int64
+    last_offset: Int64
+    types: Sequence[Int8]
 
 
-@dataclass(slots=True)
-class AcknowledgePartition:
+class AcknowledgePartition(Struct):
     """The acknowledgements of one partition."""
 
-    partition: int
-    batches: list[AcknowledgementBatch]
+    partition: Int32
+    batches: Sequence[AcknowledgementBatch]
 
 
-@dataclass(slots=True)
-class AcknowledgeTopic:
+class AcknowledgeTopic(Struct):
     """Partitions of one topic."""
 
-    topic_id: bytes
-    partitions: list[AcknowledgePartition]
+    topic_id: Uuid
+    partitions: Sequence[AcknowledgePartition]
 
 
-@dataclass(slots=True)
-class ShareAcknowledgeRequest:
+class ShareAcknowledgeRequest(Request, flexible=0):
     """A request within a share session."""
 
-    group_id: str | None
-    member_id: str | None
-    session_epoch: int
-    topics: list[AcknowledgeTopic]
-    is_renewal: bool = False
-    may_renew: bool = False
-    """Whether the version has acknowledgements of the type RENEW."""
+    group_id: NullableString = None
+    member_id: NullableString
+    session_epoch: Int32
+    is_renewal: Bool = since(2, default=False)
+    topics: Sequence[AcknowledgeTopic]
 
+    @property
+    def may_renew(self) -> bool:
+        """Whether the version has acknowledgements of the type RENEW."""
+        return self.version >= 2
 
-@dataclass(slots=True)
-class AcknowledgedPartition:
-    """`leader`: node and epoch, where the error says that this broker is not the leader."""
-
-    partition: int
-    error: ErrorCode = ErrorCode.NONE
-    message: str | None = None
-    leader: tuple[int, int] = (0, 0)
-
-
-@dataclass(slots=True)
-class AcknowledgedTopic:
-    """Partitions of one topic."""
-
-    topic_id: bytes
-    partitions: list[AcknowledgedPartition]
-
-
-@dataclass(slots=True)
-class ShareAcknowledgeResponse:
-    """`lock_timeout_ms`: how long renewed records are locked."""
-
-    topics: list[AcknowledgedTopic]
-    error: ErrorCode = ErrorCode.NONE
-    message: str | None = None
-    lock_timeout_ms: int = 0
+    def refused(self, code: ErrorCode, message: str) -> ShareAcknowledgeResponse:
+        """The code for the whole."""
+        return ShareAcknowledgeResponse(error=code, message=message)

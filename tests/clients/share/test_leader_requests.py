@@ -71,7 +71,7 @@ async def test_another_session_with_all_partitions_follows_a_refused_fetch(code:
     async with asyncio.timeout(BOUND_S):
         await broker.waits.wait()
     await requests.end()
-    everything = [AcknowledgeTopic(T, [AcknowledgePartition(0, [])])]
+    everything = [AcknowledgeTopic(topic_id=T, partitions=[AcknowledgePartition(partition=0, batches=[])])]
     assert [each.session_epoch for each in broker.fetches] == [*range(served), served, 0]
     assert broker.fetches[0].topics == broker.fetches[-1].topics == everything
     assert [each.session_epoch for each in broker.acknowledgements] == [-1] * served

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -39,6 +40,18 @@ PARTITION = TopicPartition("t", 0)
 CONFIG = ShareConsumerConfig(group="g")
 
 
+def asked(topic_id: bytes, partitions: Sequence[AcknowledgePartition]) -> AcknowledgeTopic:
+    return AcknowledgeTopic(topic_id=topic_id, partitions=partitions)
+
+
+def part(number: int, batches: Sequence[AcknowledgementBatch]) -> AcknowledgePartition:
+    return AcknowledgePartition(partition=number, batches=batches)
+
+
+def run_of(first: int, last: int, types: Sequence[int]) -> AcknowledgementBatch:
+    return AcknowledgementBatch(first_offset=first, last_offset=last, types=types)
+
+
 def held(offset: int, *, partition: int = 0, deadline: float = 100.0, count: int = 1, owner: Any = None) -> HeldRecord:
     return HeldRecord(TopicPartition("t", partition), T, offset, count, deadline, owner)
 
@@ -66,15 +79,15 @@ def test_offsets_are_sent_in_order_and_neighbours_together() -> None:
         pending.add(Pending(Acknowledgement(kind), held(offset), None), 1.0)
     assert due_at(pending) == 1.0 + IMPLICIT_DELAY_S
     assert topics_of(pending.take()) == [
-        AcknowledgeTopic(
+        asked(
             T,
             [
-                AcknowledgePartition(
+                part(
                     0,
                     [
-                        AcknowledgementBatch(5, 7, [1]),
-                        AcknowledgementBatch(20, 21, [2, 3]),
-                        AcknowledgementBatch(30, 30, [0]),
+                        run_of(5, 7, [1]),
+                        run_of(20, 21, [2, 3]),
+                        run_of(30, 30, [0]),
                     ],
                 )
             ],
@@ -115,7 +128,7 @@ async def test_renewals_are_refused_for_an_old_broker_and_the_others_are_sent() 
     pending.add(Pending(Acknowledgement.RENEW, held(5), renewal), 2.0)
     pending.add(Pending(Acknowledgement.ACCEPT, held(6), acceptance), 2.0)
     kept = without_renewals(pending.take(), ClosedError("too old"))
-    assert topics_of(kept) == [AcknowledgeTopic(T, [AcknowledgePartition(0, [AcknowledgementBatch(6, 6, [1])])])]
+    assert topics_of(kept) == [asked(T, [part(0, [run_of(6, 6, [1])])])]
     with pytest.raises(ClosedError, match="too old"):
         await renewal.future
     assert not acceptance.future.done()
@@ -139,16 +152,16 @@ def test_a_session_names_partitions_once() -> None:
     session = ShareSession()
     assert not is_open(session)
     opened = session.next_fetch(frozenset({(T, 0), (T, 1)}), [])
-    assert opened == ([AcknowledgeTopic(T, [AcknowledgePartition(0, []), AcknowledgePartition(1, [])])], [])
+    assert opened == ([asked(T, [part(0, []), part(1, [])])], [])
     session.accepted()
     assert is_open(session)
     assert session.has([(T, 1)])
     assert not session.has([(T, 1), (U, 0)])
-    acknowledged = [AcknowledgeTopic(T, [AcknowledgePartition(1, [AcknowledgementBatch(3, 3, [1])])])]
+    acknowledged = [asked(T, [part(1, [run_of(3, 3, [1])])])]
     topics, forgotten = session.next_fetch(frozenset({(T, 1), (U, 0), (T, 2)}), acknowledged)
     assert topics == [
-        AcknowledgeTopic(T, [AcknowledgePartition(1, [AcknowledgementBatch(3, 3, [1])]), AcknowledgePartition(2, [])]),
-        AcknowledgeTopic(U, [AcknowledgePartition(0, [])]),
+        asked(T, [part(1, [run_of(3, 3, [1])]), part(2, [])]),
+        asked(U, [part(0, [])]),
     ]
     assert forgotten == [ForgottenTopic(T, [0])]
     session.accepted()
@@ -157,7 +170,7 @@ def test_a_session_names_partitions_once() -> None:
     session.accepted()
     assert session.epoch == 1
     session.lost()
-    assert session.next_fetch(frozenset({(T, 1)}), []) == ([AcknowledgeTopic(T, [AcknowledgePartition(1, [])])], [])
+    assert session.next_fetch(frozenset({(T, 1)}), []) == ([asked(T, [part(1, [])])], [])
 
 
 def test_a_lock_is_of_one_delivery_and_ends() -> None:

@@ -33,7 +33,6 @@ from barnabas.protocol.kafka.client.metadata import METADATA
 from barnabas.protocol.kafka.client.offset_fetch import OFFSET_FETCH
 from barnabas.protocol.kafka.client.offset_for_leader_epoch import OFFSET_FOR_LEADER_EPOCH
 from barnabas.protocol.kafka.client.share_members import (
-    SHARE_ACKNOWLEDGE,
     SHARE_FETCH,
     AcquiredOffsets,
     FetchedSharePartition,
@@ -91,13 +90,9 @@ from barnabas.protocol.messages.groups.streams_group_describe import (
 )
 from barnabas.protocol.messages.groups.streams_topology import Endpoint, KeyValue, TopicInfo
 from barnabas.protocol.messages.share.share_acknowledge import (
-    AcknowledgedPartition,
-    AcknowledgedTopic,
     AcknowledgementBatch,
     AcknowledgePartition,
     AcknowledgeTopic,
-    ShareAcknowledgeRequest,
-    ShareAcknowledgeResponse,
 )
 from barnabas.protocol.messages.share.share_fetch import ForgottenTopic as ForgottenShareTopic
 from barnabas.protocol.messages.share.share_fetch import ShareFetchRequest
@@ -214,7 +209,10 @@ def test_mutated_answers_raise_decode_errors_and_nothing_else() -> None:
                 raise
 
 
-_ACKNOWLEDGED = [AcknowledgeTopic(bytes(range(16)), [AcknowledgePartition(3, [AcknowledgementBatch(5, 7, [1, 2, 0])])])]
+_BATCH = AcknowledgementBatch(first_offset=5, last_offset=7, types=[1, 2, 0])
+_ACKNOWLEDGED = [
+    AcknowledgeTopic(topic_id=bytes(range(16)), partitions=[AcknowledgePartition(partition=3, batches=[_BATCH])])
+]
 REQUESTS: list[tuple[ClientApi, Any, dict[str, int]]] = [
     (API_VERSIONS, Software("barnabas", "1.0"), {"client": 3, "client_version": 3}),
     (LIST_OFFSETS, ListOffsetsRequest(1, [ListOffsetsTopic("t", [ListOffsetsPartition(3, -2, 9)])]), {}),
@@ -239,7 +237,6 @@ REQUESTS: list[tuple[ClientApi, Any, dict[str, int]]] = [
         ),
         {"acquire_mode": 2, "may_renew": 3},
     ),
-    (SHARE_ACKNOWLEDGE, ShareAcknowledgeRequest("g", "m", 7, _ACKNOWLEDGED, True), {"is_renewal": 2, "may_renew": 3}),
     (STREAMS_GROUP_DESCRIBE, StreamsGroupDescribeRequest(("g", "h"), True), {}),
 ]
 """Requests in neutral form, with the first version of fields that older versions leave out."""
@@ -332,17 +329,6 @@ ANSWERS: list[tuple[ClientApi, Any]] = [
         ),
     ),
     (
-        SHARE_ACKNOWLEDGE,
-        ShareAcknowledgeResponse(
-            [
-                AcknowledgedTopic(
-                    bytes(range(16)), [AcknowledgedPartition(3, ErrorCode.INVALID_RECORD_STATE, "no", (1, 2))]
-                )
-            ],
-            lock_timeout_ms=30,
-        ),
-    ),
-    (
         STREAMS_GROUP_DESCRIBE,
         StreamsGroupDescribeResponse(
             [
@@ -387,7 +373,6 @@ ANSWERS: list[tuple[ClientApi, Any]] = [
 ]
 MISSING_FIELDS = {
     "list_offsets": [(4, "leader_epoch=5", "leader_epoch=-1")],
-    "share_acknowledge": [(2, "lock_timeout_ms=30", "lock_timeout_ms=0")],
     "offset_fetch": [(8, "group_id='g'", "group_id=''"), (5, "leader_epoch=6", "leader_epoch=-1")],
 }
 """Fields that versions before a first one leave out: how they are shown with and without."""
