@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable
 from typing import Any, Final
 
-from barnabas.protocol.wire.fields import Array, Field, is_structure, present
+from barnabas.protocol.wire.fields import ABSENT, Array, Field, is_structure, present
 from barnabas.protocol.wire.source import Source
 from barnabas.protocol.wire.types import Fixed, Sized
 
@@ -47,47 +47,92 @@ class _Encoder:
         return source.function(f"<{structure.__name__}.encode version {self.version}>")
 
     def _structure(self, structure: Any, value: str, pending: Pending) -> None:
-        tagged: list[Field] = []
-        for each in present(structure, self.version):
-            if each.tag is not None:
-                tagged.append(each)
-                continue
-            with self.source.field(each.name):
-                self._value(each.kind, each.nullable_from <= self.version, f"{value}.{each.name}", pending)
-        if not self.flexible:
-            return
-        if tagged:
-            tagged.sort(key=lambda field: field.tag or 0)
-            self._tagged_fields(structure, value, tagged, pending)
-        else:
-            self._add(pending, "B", "0")
-
-    def _tagged_fields(self, structure: Any, value: str, tagged: list[Field], pending: Pending) -> None:
+        """Write a structure. A tail of fields that have their defaults, as they mostly do, is written in one piece."""
         source = self.source
-        defaults = [source.constant(f"{structure.__name__}_{each.name}", each.default) for each in tagged]
-        variables = [source.name(each.name) for each in tagged]
-        for each, variable in zip(tagged, variables, strict=True):
+        fields = [each for each in present(structure, self.version) if each.tag is None]
+        tagged = [each for each in present(structure, self.version) if each.tag is not None] if self.flexible else []
+        tagged.sort(key=lambda field: field.tag or 0)
+        tail, usual = self._tail_of(fields)
+        for each in fields[: len(fields) - len(tail)]:
             with source.field(each.name):
-                source.add(f"{variable} = {value}.{each.name}")
+                self._value(each.kind, each.nullable_from <= self.version, f"{value}.{each.name}", pending)
+        end = b"\0" if self.flexible else b""  # no tagged fields
+        if not tail and not tagged:
+            for byte in end:
+                self._add(pending, "B", str(byte))
+            return
+        variables = {each.name: source.name(each.name) for each in (*tail, *tagged)}
+        for name, variable in variables.items():
+            with source.field(name):
+                source.add(f"{variable} = {value}.{name}")
+        are_defaults = [f"{variables[each.name]} is {self._default(structure, each)}" for each in (*tail, *tagged)]
         before = list(pending)
-        are_defaults = " and ".join([f"{found} is {usual}" for found, usual in zip(variables, defaults, strict=True)])
-        with source.block(f"if {are_defaults}:"):  # as nearly always: one byte, in the call of the fields before it
-            self._add(pending, "B", "0")
+        with source.block(f"if {' and '.join(are_defaults)}:"):
+            for byte in usual + end:
+                self._add(pending, "B", str(byte))
             self._flush(pending)
         with source.block("else:"):
+            for each in tail:
+                with source.field(each.name):
+                    self._value(each.kind, each.nullable_from <= self.version, variables[each.name], before)
+            if tagged:
+                self._flush(before)
+                self._tagged_fields(structure, tagged, variables)
+            elif self.flexible:
+                self._add(before, "B", "0")
             self._flush(before)
-            count, fields = source.name("count"), source.name("fields")
-            source.add(f"{count} = 0; {fields} = b''")
-            outer, self.out = self.out, source.name("out")
-            for each, variable, default in zip(tagged, variables, defaults, strict=True):
-                with source.field(each.name), source.block(f"if {variable} != {default}:"):
-                    source.add(f"{count} += 1; {self.out} = bytearray()")
-                    inner: Pending = []
-                    self._value(each.kind, each.nullable_from <= self.version, variable, inner)
-                    self._flush(inner)
-                    source.add(f"{fields} += unsigned({each.tag}) + unsigned(len({self.out})) + {self.out}")
-            self.out = outer
-            source.add(f"{self.out} += unsigned({count}) + {fields}")
+
+    def _tail_of(self, fields: list[Field]) -> tuple[list[Field], bytes]:
+        """Return the last fields that have empty defaults, from one of variable size on, and the bytes of these."""
+        tail: list[Field] = []
+        usual = b""
+        for each in reversed(fields):
+            data = self._bytes_of_default(each)
+            if data is None:
+                break
+            tail.insert(0, each)
+            usual = data + usual
+        while tail and isinstance(tail[0].kind, Fixed):
+            usual = usual[tail.pop(0).kind.size :]
+        return tail, usual
+
+    def _bytes_of_default(self, field: Field) -> bytes | None:
+        """Return the bytes of a field's default; None without one, or if it is not empty."""
+        kind, default = field.kind, field.default
+        if default is ABSENT or (isinstance(kind, Array) and kind.is_shared):
+            return None
+        if isinstance(kind, Fixed):
+            return struct.pack(f">{kind.code}", default)
+        if is_structure(kind):
+            return b"\xff" if default is None else None
+        size = -1 if default is None else len(default)
+        if size > 0:
+            return None
+        if self.flexible:
+            return bytes([size + 1])
+        return struct.pack(">h" if isinstance(kind, Sized) and kind.name == "string" else ">i", size)
+
+    def _default(self, structure: Any, field: Field) -> str:
+        return self.source.constant(f"{structure.__name__}_{field.name}", field.default)
+
+    def _tagged_fields(self, structure: Any, tagged: list[Field], variables: dict[str, str]) -> None:
+        source = self.source
+        count, fields = source.name("count"), source.name("fields")
+        source.add(f"{count} = 0; {fields} = b''")
+        outer, self.out = self.out, source.name("out")
+        for each in tagged:
+            variable = variables[each.name]
+            differs = f"{variable} != {self._default(structure, each)}"
+            if each.default == ():  # a list may be as empty
+                differs = f"{variable} is None or len({variable})"
+            with source.field(each.name), source.block(f"if {differs}:"):
+                source.add(f"{count} += 1; {self.out} = bytearray()")
+                inner: Pending = []
+                self._value(each.kind, each.nullable_from <= self.version, variable, inner)
+                self._flush(inner)
+                source.add(f"{fields} += unsigned({each.tag}) + unsigned(len({self.out})) + {self.out}")
+        self.out = outer
+        source.add(f"{self.out} += unsigned({count}) + {fields}")
 
     def _add(self, pending: Pending, code: str, expression: str) -> None:
         pending.append((code, expression, self.source.place()))

@@ -189,6 +189,15 @@ def test_shared_tuples_are_written_as_others_are() -> None:
         assert Replicas.decode_whole(version, value.encode(version)) == value
 
 
+@pytest.mark.parametrize("version", range(4))
+def test_a_tail_of_defaults_is_written_as_other_values_are(version: int) -> None:
+    """Defaults are recognized as the same objects; values that only equal them give the same bytes."""
+    usual = Ask(group="g", topics=[])
+    equal = Ask(group="g", topics=[], nodes=tuple([0][1:]), is_dry=bool(0), hosts=[])
+    assert usual.encode(version) == equal.encode(version)
+    assert Ask.decode_whole(version, usual.encode(version)) == usual
+
+
 def test_constructors_take_keywords_and_name_what_is_missing() -> None:
     with pytest.raises(TypeError, match="missing 1 required keyword-only argument: 'topics'"):
         Ask(group="g")  # type: ignore[call-arg]
