@@ -19,12 +19,12 @@ from barnabas.config.property import BadValueError, show
 from barnabas.config.synonyms import Synonym, broker_synonyms, topic_synonyms
 from barnabas.config.unserved_configs import UnservedConfig, describe_unserved_broker, describe_unserved_topic
 from barnabas.config.value import trim
-from barnabas.protocol.messages.cluster.configs import ConfigEntry, ConfigSynonym
+from barnabas.protocol.messages.cluster.configs import CONFIG_SOURCES, CONFIG_TYPES, ConfigEntry, ConfigSynonym
 
-UNKNOWN_TYPE: Final = "unknown"
+UNKNOWN_TYPE: Final = CONFIG_TYPES["unknown"]
 """Type of a stored property that Kafka 4.3 does not define, of a group's without effect here, and of a mirror."""
 
-LOGGER_SOURCE: Final = "DYNAMIC_BROKER_LOGGER_CONFIG"
+LOGGER_SOURCE: Final = CONFIG_SOURCES["DYNAMIC_BROKER_LOGGER_CONFIG"]
 """Source of the level of a logger, which is no layer of a property."""
 
 _INTERNAL: Final = "internal.segment.bytes"
@@ -119,7 +119,10 @@ def client_metrics_entries(
 
 def logger_entries(levels: Mapping[str, str]) -> list[ConfigEntry]:
     """Describe the levels of loggers, by name."""
-    return [ConfigEntry(name, level, LOGGER_SOURCE, UNKNOWN_TYPE, "") for name, level in levels.items()]
+    return [
+        ConfigEntry(name=name, value=level, source_code=LOGGER_SOURCE, type_code=UNKNOWN_TYPE, documentation=None)
+        for name, level in levels.items()
+    ]
 
 
 def mirror_entries(definitions: Mapping[str, str], *, with_synonyms: bool = False) -> list[ConfigEntry]:
@@ -134,11 +137,10 @@ def _entry(
     return ConfigEntry(
         name=known.name,
         value=_written(known, value),
-        source=value.source.name,
-        type=known.type.value,
-        doc=known.doc if with_docs else "",
+        source_code=value.source.value,
+        type_code=CONFIG_TYPES[known.type.value],
+        documentation=(known.doc or None) if with_docs else None,
         read_only=read_only,
-        is_default=value.is_default,
         sensitive=known.is_sensitive,
         synonyms=[_synonym(known, each) for each in synonyms],
     )
@@ -152,11 +154,10 @@ def _unserved_entry(
     return ConfigEntry(
         name=described.name,
         value=_written(known, value),
-        source=value.source.name,
-        type=UNKNOWN_TYPE if known is None else known.type.value,
-        doc=known.doc if with_docs and known is not None else "",
+        source_code=value.source.value,
+        type_code=UNKNOWN_TYPE if known is None else CONFIG_TYPES[known.type.value],
+        documentation=(known.doc or None) if with_docs and known is not None else None,
         read_only=read_only,
-        is_default=value.is_default,
         sensitive=is_secret,
         synonyms=[_synonym(known, each) for each in layers],
     )
@@ -166,7 +167,7 @@ def _synonym(known: Property | None, synonym: Synonym) -> ConfigSynonym:
     """Describe one source of a value: a resource's own as Kafka writes it, a broker's with the text that was set."""
     value = synonym.value
     text = _written(known, value) if value.source in _OWN_SOURCES else value.text
-    return ConfigSynonym(synonym.name, text, value.source.name)
+    return ConfigSynonym(name=synonym.name, value=text, source_code=value.source.value)
 
 
 def _written(known: Property | None, value: ConfigValue) -> str | None:
@@ -184,5 +185,7 @@ def _written(known: Property | None, value: ConfigValue) -> str | None:
 
 
 def _of_unknown_type(name: str, text: str, source: ConfigSource, with_synonyms: bool) -> ConfigEntry:
-    synonyms = [ConfigSynonym(name, text, source.name)] if with_synonyms else []
-    return ConfigEntry(name, text, source.name, UNKNOWN_TYPE, "", synonyms=synonyms)
+    synonyms = [ConfigSynonym(name=name, value=text, source_code=source.value)] if with_synonyms else []
+    return ConfigEntry(
+        name=name, value=text, source_code=source.value, type_code=UNKNOWN_TYPE, documentation=None, synonyms=synonyms
+    )

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from barnabas.protocol.errors import BrokerError, ErrorCode
-from barnabas.protocol.messages.cluster.configs import OP_APPEND, OP_DELETE, OP_SET, OP_SUBTRACT, AlterConfigOp
+from barnabas.protocol.messages.cluster.configs import OP_APPEND, OP_DELETE, OP_SET, OP_SUBTRACT, ConfigChange
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ def ensure_this_node(name: str, node_id: int) -> None:
         raise BrokerError(ErrorCode.INVALID_REQUEST, message)
 
 
-def alter_levels(operations: Sequence[AlterConfigOp], *, validate_only: bool) -> None:
+def alter_levels(operations: Sequence[ConfigChange], *, validate_only: bool) -> None:
     """Set and unset levels: all, or none if one operation is refused. Raises BrokerError."""
     known = logger_levels()
     for operation in operations:
@@ -70,7 +70,7 @@ def alter_levels(operations: Sequence[AlterConfigOp], *, validate_only: bool) ->
             logger.warning("unset the log level of %s", operation.name)
 
 
-def _ensure_possible(operation: AlterConfigOp, known: dict[str, str]) -> None:
+def _ensure_possible(operation: ConfigChange, known: dict[str, str]) -> None:
     kind, name = operation.operation, operation.name
     if kind not in (OP_SET, OP_DELETE):
         what = _REFUSED_OPERATIONS.get(kind)

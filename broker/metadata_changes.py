@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from barnabas.broker.metadata.plan import Plan
     from barnabas.broker.metadata.view import MetadataView
     from barnabas.broker.partitions.creation_steps import PartitionSteps
-    from barnabas.protocol.messages.cluster.configs import AlterConfigsRequest, AlterConfigsResponse, AlterConfigsResult
+    from barnabas.protocol.messages.cluster.configs import AlterConfigsResult, ChangedResource
     from barnabas.protocol.messages.cluster.update_features import FeatureUpdateResult, UpdateFeaturesRequest
     from barnabas.protocol.messages.topics.topics import (
         CreatableTopicResult,
@@ -170,7 +170,9 @@ class MetadataChanges:
 
         return await self._change(plan, commit=not request.validate_only)
 
-    async def alter_configs(self, request: AlterConfigsRequest, *, is_trusted: bool = True) -> AlterConfigsResponse:
+    async def alter_configs(
+        self, resources: Sequence[ChangedResource], *, replace: bool, validate_only: bool, is_trusted: bool = True
+    ) -> list[AlterConfigsResult]:
         """Change configs; one result per resource.
 
         `is_trusted` False: whether a running broker can apply them is not looked at, which reads the files that they
@@ -182,17 +184,14 @@ class MetadataChanges:
 
             return plan_alter_configs(
                 image,
-                request.resources,
+                resources,
                 config=self._config.static,
                 node_id=self._store.node_id,
-                replace=request.replace,
+                replace=replace,
                 ensure_applicable=self._config.ensure_applicable if is_trusted else ensure_reconfigurable,
             )
 
-        results = await self._change(plan, commit=is_trusted and not request.validate_only)
-        from barnabas.protocol.messages.cluster.configs import AlterConfigsResponse
-
-        return AlterConfigsResponse(results)
+        return await self._change(plan, commit=is_trusted and not validate_only)
 
     async def update_features(
         self, request: UpdateFeaturesRequest, *, has_consumer_groups: bool

@@ -54,9 +54,9 @@ from barnabas.protocol.messages.cluster.configs import (
     OP_DELETE,
     OP_SET,
     OP_SUBTRACT,
-    AlterConfigOp,
-    AlterConfigsResource,
     AlterConfigsResult,
+    ChangedResource,
+    ConfigChange,
     ConfigResource,
 )
 from barnabas.protocol.metadata.records import (
@@ -84,7 +84,7 @@ EnsureApplicable = Callable[[BrokerConfig, BrokerConfig], None]
 
 def plan_alter_configs(
     image: MetadataImage,
-    resources: Sequence[AlterConfigsResource],
+    resources: Sequence[ChangedResource],
     *,
     config: BrokerConfig,
     node_id: int,
@@ -99,11 +99,11 @@ def plan_alter_configs(
     """
     planning = PlanningImage(image)
     results = []
-    times_named = Counter((asked.resource.type, asked.resource.name) for asked in resources)
+    times_named = Counter(asked.resource for asked in resources)
     for asked in resources:
         resource = asked.resource
         try:
-            if times_named[(resource.type, resource.name)] > 1:
+            if times_named[resource] > 1:
                 raise BrokerError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
             scope = _scope_of(resource, node_id)
             records, warnings = _plan_resource(
@@ -112,16 +112,20 @@ def plan_alter_configs(
             if scope[0] == BROKER_RESOURCE and image.features.get(_ELR, 0) > 0:
                 _ensure_min_insync_kept(planning.configs(scope), scope, asked.operations, replace)
             planning.add(records)
-            results.append(AlterConfigsResult(resource, message=" ".join(warnings) or None))
+            results.append(
+                AlterConfigsResult(type=resource.type, name=resource.name, warning=" ".join(warnings) or None)
+            )
         except BrokerError as error:
-            results.append(AlterConfigsResult(resource, error.code, error.message))
+            results.append(
+                AlterConfigsResult(type=resource.type, name=resource.name, error=error.code, message=error.message)
+            )
     return Plan(results, planning.records)
 
 
 def _plan_resource(
     planning: PlanningImage,
     scope: ConfigScope,
-    operations: Sequence[AlterConfigOp],
+    operations: Sequence[ConfigChange],
     config: BrokerConfig,
     node_id: int,
     replace: bool,
@@ -188,7 +192,7 @@ def _check_broker(
 
 
 def _ensure_min_insync_kept(
-    before: Mapping[str, str], scope: ConfigScope, operations: Sequence[AlterConfigOp], replace: bool
+    before: Mapping[str, str], scope: ConfigScope, operations: Sequence[ConfigChange], replace: bool
 ) -> None:
     """Raise BrokerError INVALID_CONFIG for a change of min.insync.replicas that Kafka refuses while ELR is enabled."""
     named = [operation.operation for operation in operations if operation.name == _MIN_INSYNC]
@@ -223,7 +227,7 @@ def _scope_of(resource: ConfigResource, node_id: int) -> ConfigScope:
 
 
 def _apply(
-    before: Mapping[str, str], operations: Sequence[AlterConfigOp], table: Mapping[str, Property]
+    before: Mapping[str, str], operations: Sequence[ConfigChange], table: Mapping[str, Property]
 ) -> dict[str, str]:
     """Return the configs after `operations`. Raises BrokerError for an invalid operation."""
     twice = [name for name, times in Counter(operation.name for operation in operations).items() if times > 1]
@@ -244,7 +248,7 @@ def _apply(
     return after
 
 
-def _changed_list(current: str | None, operation: AlterConfigOp, value: str, table: Mapping[str, Property]) -> str:
+def _changed_list(current: str | None, operation: ConfigChange, value: str, table: Mapping[str, Property]) -> str:
     """Return the list with new entries added, or entries removed. An unset list starts from its default.
 
     As in Kafka, entries are compared as they are written: " a" is not a, and the list is stored with both.

@@ -18,7 +18,7 @@ from barnabas.clients.kafka.cluster import KafkaCluster
 from barnabas.clients.kafka.connection import KafkaConnection
 from barnabas.clients.kafka.fetch_session import FetchSession, WantedPartition
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.kafka.client.describe_configs import DESCRIBE_CONFIGS, TOPIC_LAYER, DescribedResource
+from barnabas.protocol.kafka.client.describe_configs import DESCRIBE_CONFIGS, TOPIC_LAYER
 from barnabas.protocol.kafka.client.fetch import (
     FETCH,
     NO_REPLICA,
@@ -33,9 +33,9 @@ from barnabas.protocol.kafka.client.list_offsets import LIST_OFFSETS
 from barnabas.protocol.kafka.client.offset_for_leader_epoch import OFFSET_FOR_LEADER_EPOCH
 from barnabas.protocol.messages.cluster.configs import (
     TOPIC_RESOURCE,
-    ConfigResource,
     DescribeConfigsRequest,
     DescribeConfigsResource,
+    DescribeConfigsResponse,
 )
 from barnabas.protocol.messages.data.fetch import COMPARING_REPLICA_ID, READ_UNCOMMITTED
 from barnabas.protocol.messages.data.list_offsets import (
@@ -234,15 +234,15 @@ class KafkaSource:
         found: dict[str, Mapping[str, str]] = {}
         for start in range(0, len(topics), _CONFIGS_AT_ONCE):
             part = topics[start : start + _CONFIGS_AT_ONCE]
-            resources = [DescribeConfigsResource(ConfigResource(TOPIC_RESOURCE, each)) for each in part]
-            request: Any = DescribeConfigsRequest(resources, include_documentation=False)
-            described: Iterable[DescribedResource] = await self._cluster.ask_any(DESCRIBE_CONFIGS, request)
-            for each in described:
+            resources = [DescribeConfigsResource(type=TOPIC_RESOURCE, name=each) for each in part]
+            request: Any = DescribeConfigsRequest(resources=resources, include_documentation=False)
+            described: DescribeConfigsResponse = await self._cluster.ask_any(DESCRIBE_CONFIGS, request)
+            for each in described.results:
                 if each.error is ErrorCode.NONE:
-                    found[each.resource.name] = {
+                    found[each.name] = {
                         entry.name: entry.value
                         for entry in each.entries
-                        if entry.source == TOPIC_LAYER and entry.value is not None
+                        if entry.source_code == TOPIC_LAYER and entry.value is not None
                     }
         return found
 

@@ -56,14 +56,14 @@ from barnabas.protocol.messages.cluster.configs import (
     OP_SET,
     TOPIC_RESOURCE,
     AlterConfigOp,
-    AlterConfigsRequest,
     AlterConfigsResource,
-    AlterConfigsResponse,
     ConfigEntry,
     ConfigResource,
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
 )
 from barnabas.protocol.messages.cluster.explain_start import ExplainStartResponse
 from barnabas.protocol.messages.groups.explain_group import ExplainGroupResponse
@@ -246,11 +246,13 @@ class Admin:
             self._cluster,
             self.config,
             ApiKey.DESCRIBE_CONFIGS,
-            DescribeConfigsRequest([DescribeConfigsResource(resource, requested)]),
+            DescribeConfigsRequest(
+                resources=[DescribeConfigsResource(type=resource.type, name=resource.name, names=requested)]
+            ),
         )
         for result in response.results:
             ensure_no_error(result.error, result.message, _label(resource))
-            return result.entries or []
+            return list(result.entries)
         raise RefusedError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{_label(resource)}: the broker's answer is empty")
 
     async def alter_configs(
@@ -267,10 +269,13 @@ class Admin:
         Raises RefusedError, e.g. INVALID_CONFIG with the broker's message for a bad value.
         """
         resource = _resource(topic, broker)
-        operations = [AlterConfigOp(name, OP_SET, value) for name, value in (set_to or {}).items()]
-        operations += [AlterConfigOp(name, OP_DELETE) for name in delete]
-        request = AlterConfigsRequest([AlterConfigsResource(resource, operations)], validate_only)
-        response: AlterConfigsResponse = await command_any(
+        operations = [AlterConfigOp(name=name, operation=OP_SET, value=value) for name, value in (set_to or {}).items()]
+        operations += [AlterConfigOp(name=name, operation=OP_DELETE) for name in delete]
+        request = IncrementalAlterConfigsRequest(
+            resources=[AlterConfigsResource(type=resource.type, name=resource.name, operations=operations)],
+            validate_only=validate_only,
+        )
+        response: IncrementalAlterConfigsResponse = await command_any(
             self._cluster, self.config, ApiKey.ALTER_CONFIGS, request, self.config.request_timeout_ms
         )
         for result in response.results:

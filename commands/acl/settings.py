@@ -56,27 +56,31 @@ def _of_file(config_file: Path) -> AuthorizerSettings:
 
 
 def _of_broker(target: Target) -> AuthorizerSettings:
-    from barnabas.protocol.kafka.broker_config_requests import BROKER_PROPERTIES, NODE_IDS, properties_request
+    from barnabas.protocol.kafka.client.describe_configs import DESCRIBE_CLUSTER, DESCRIBE_CONFIGS
+    from barnabas.protocol.messages.cluster.configs import (
+        BROKER_RESOURCE,
+        DescribeConfigsRequest,
+        DescribeConfigsResource,
+    )
     from barnabas.protocol.messages.cluster.describe_cluster import DescribeClusterRequest
 
-    (node_ids,) = target.ask(Call(NODE_IDS, DescribeClusterRequest()))
-    if len(node_ids) != 1:
-        return AuthorizerSettings(unknown_because=f"the cluster has {len(node_ids)} brokers, each with its own")
-    wanted = properties_request(node_ids[0], [AUTHORIZER, SUPER_USERS, DEFAULT])
-    (broker,) = target.ask(Call(BROKER_PROPERTIES, wanted))
-    if broker.error:
+    (cluster,) = target.ask(Call(DESCRIBE_CLUSTER, DescribeClusterRequest()))
+    if len(cluster.brokers) != 1:
+        return AuthorizerSettings(unknown_because=f"the cluster has {len(cluster.brokers)} brokers, each with its own")
+    resource = DescribeConfigsResource(
+        type=BROKER_RESOURCE, name=str(cluster.brokers[0].node_id), names=[AUTHORIZER, SUPER_USERS, DEFAULT]
+    )
+    (answer,) = target.ask(Call(DESCRIBE_CONFIGS, DescribeConfigsRequest(resources=[resource])))
+    (broker,) = answer.results
+    if broker.error is not ErrorCode.NONE:
         return AuthorizerSettings(
-            unknown_because=f"the broker does not describe its configuration to this client ({_reason(broker.error)}); "
+            unknown_because=f"the broker does not describe its configuration to this client ({broker.error.name}); "
             "that needs DESCRIBE_CONFIGS on the cluster"
         )
-    shown = {each.name: each.value for each in broker.properties if not each.is_sensitive}
+    shown = {each.name: each.value for each in broker.entries if not each.sensitive}
     if not {SUPER_USERS, DEFAULT} <= shown.keys():
         return AuthorizerSettings(unknown_because="the broker hides them, as Apache Kafka does")
     return _settings(shown)
-
-
-def _reason(code: int) -> str:
-    return ErrorCode(code).name if code in set(ErrorCode) else f"error {code}"
 
 
 def _settings(values: Mapping[str, str | None]) -> AuthorizerSettings:

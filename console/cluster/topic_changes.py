@@ -17,10 +17,10 @@ from barnabas.protocol.kafka.client.topic_changes import (
 )
 from barnabas.protocol.messages.cluster.configs import (
     AlterConfigOp,
-    AlterConfigsRequest,
     AlterConfigsResource,
-    AlterConfigsResponse,
     ConfigResource,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
 )
 from barnabas.protocol.messages.data.delete_records import (
     DeleteRecordsPartition,
@@ -73,9 +73,12 @@ async def change_setting(
 
     `validate_only`: only have the broker check the change.
     """
-    operation = AlterConfigOp(name, _DELETE if value is None else _SET, value)
-    request = AlterConfigsRequest([AlterConfigsResource(resource, [operation])], validate_only)
-    answer: AlterConfigsResponse = await kafka.ask_any(INCREMENTAL_ALTER_CONFIGS, request)
+    operation = AlterConfigOp(name=name, operation=_DELETE if value is None else _SET, value=value)
+    request = IncrementalAlterConfigsRequest(
+        resources=[AlterConfigsResource(type=resource.type, name=resource.name, operations=[operation])],
+        validate_only=validate_only,
+    )
+    answer: IncrementalAlterConfigsResponse = await kafka.ask_any(INCREMENTAL_ALTER_CONFIGS, request)
     for each in answer.results:
         if each.error is not ErrorCode.NONE:
             raise RefusedError(each.error, f"{name}: {each.message or reason_of(each.error)}")

@@ -18,8 +18,7 @@ from barnabas.console.formats import part
 from barnabas.console.pages.listing import Listing
 from barnabas.console.pages.topic.settings import LAYERS, described
 from barnabas.console.web import access_of, checked_form, field, render
-from barnabas.protocol.kafka.client.describe_configs import DescribedEntry
-from barnabas.protocol.messages.cluster.configs import BROKER_RESOURCE, ConfigResource
+from barnabas.protocol.messages.cluster.configs import BROKER_RESOURCE, ConfigEntry, ConfigResource
 
 _ALL: Final = ""
 """Name of the resource with the properties of all brokers."""
@@ -32,12 +31,12 @@ async def _settings(request: Request) -> Response:
     nodes = sorted(access.kafka.node_ids)
     broker = _broker_of(request.query_params.get("broker", str(nodes[0])), nodes)
     entries = await described(access.kafka, ConfigResource(BROKER_RESOURCE, str(broker)), node_id=broker)
-    listing: Listing[DescribedEntry] = Listing(
+    listing: Listing[ConfigEntry] = Listing(
         entries,
         request.query_params,
         {
             "name": lambda each: each.name,
-            "layer": lambda each: (each.source, each.name),
+            "layer": lambda each: (each.source_code, each.name),
             "value": lambda each: each.value,
         },
         lambda each: f"{each.name} {each.value or ''}",
@@ -70,8 +69,8 @@ async def _page(request: Request, problem: str | None = None) -> Response:
         "broker_setting.html",
         status=200 if problem is None else 409,
         entry=entry,
-        layer=LAYERS.get(entry.source, f"source {entry.source}"),
-        own_layer=_OWN_LAYERS.get(entry.source),
+        layer=LAYERS.get(entry.source_code, f"source {entry.source_code}"),
+        own_layer=_OWN_LAYERS.get(entry.source_code),
         broker=broker,
         problem=problem,
     )

@@ -12,22 +12,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.messages.cluster.configs import (
+    CONFIG_SOURCES,
+    CONFIG_TYPES,
     OP_DELETE,
     OP_SET,
     AlterConfigOp,
-    AlterConfigsRequest,
     AlterConfigsResource,
-    AlterConfigsResponse,
     AlterConfigsResult,
     ConfigEntry,
-    ConfigResource,
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResponse,
     DescribeConfigsResult,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
 )
 from barnabas.protocol.native.fields import (
     INT8,
@@ -44,7 +47,7 @@ from barnabas.protocol.native.fields import (
 
 def encode_describe(request: DescribeConfigsRequest) -> dict[str, Any]:
     """The body of a describe_configs request."""
-    return {"resources": [[entry.resource.type, entry.resource.name, entry.names] for entry in request.resources]}
+    return {"resources": [[entry.type, entry.name, entry.names] for entry in request.resources]}
 
 
 def decode_describe(body: dict[str, Any]) -> DescribeConfigsRequest:
@@ -54,11 +57,12 @@ def decode_describe(body: dict[str, Any]) -> DescribeConfigsRequest:
         kind, name, names = row(entry, "resources[]", 3)
         resources.append(
             DescribeConfigsResource(
-                _resource(kind, name),
-                None if names is None else [text(config, "configs[]") for config in array(names, "configs")],
+                type=integer(kind, "type", INT8),
+                name=text(name, "name"),
+                names=None if names is None else [text(config, "configs[]") for config in array(names, "configs")],
             )
         )
-    return DescribeConfigsRequest(resources)
+    return DescribeConfigsRequest(resources=resources, include_documentation=True)
 
 
 def encode_describe_response(response: DescribeConfigsResponse) -> dict[str, Any]:
@@ -66,13 +70,13 @@ def encode_describe_response(response: DescribeConfigsResponse) -> dict[str, Any
     return {
         "resources": [
             [
-                result.resource.type,
-                result.resource.name,
+                result.type,
+                result.name,
                 int(result.error),
                 result.message,
                 [
-                    [e.name, e.value, e.source, e.type, e.doc, e.read_only, e.is_default, e.sensitive]
-                    for e in result.entries or ()
+                    [e.name, e.value, e.source, e.type, e.documentation or "", e.read_only, e.is_default, e.sensitive]
+                    for e in result.entries
                 ],
             ]
             for result in response.results
@@ -87,78 +91,94 @@ def decode_describe_response(body: dict[str, Any]) -> DescribeConfigsResponse:
         kind, name, error, message, entries = row(result, "resources[]", 5)
         results.append(
             DescribeConfigsResult(
-                _resource(kind, name),
-                error_code(error, "error"),
-                long_text(message, "message"),
-                [_entry(entry) for entry in array(entries, "configs")],
+                type=integer(kind, "type", INT8),
+                name=text(name, "name"),
+                error=error_code(error, "error"),
+                message=long_text(message, "message"),
+                entries=[_entry(entry) for entry in array(entries, "configs")],
             )
         )
-    return DescribeConfigsResponse(results)
+    return DescribeConfigsResponse(results=results)
 
 
-def encode_alter(request: AlterConfigsRequest) -> dict[str, Any]:
+def encode_alter(request: IncrementalAlterConfigsRequest) -> dict[str, Any]:
     """The body of an alter_configs request."""
     return {
         "resources": [
-            [entry.resource.type, entry.resource.name, [[op.name, op.operation, op.value] for op in entry.operations]]
+            [entry.type, entry.name, [[op.name, op.operation, op.value] for op in entry.operations]]
             for entry in request.resources
         ],
         "validate_only": request.validate_only,
     }
 
 
-def decode_alter(body: dict[str, Any]) -> AlterConfigsRequest:
+def decode_alter(body: dict[str, Any]) -> IncrementalAlterConfigsRequest:
     """Raises DecodeError, naming the field."""
     resources = []
     for entry in array(field(body, "resources"), "resources"):
         kind, name, operations = row(entry, "resources[]", 3)
         resources.append(
-            AlterConfigsResource(_resource(kind, name), [_operation(op) for op in array(operations, "operations")])
+            AlterConfigsResource(
+                type=integer(kind, "type", INT8),
+                name=text(name, "name"),
+                operations=[_operation(op) for op in array(operations, "operations")],
+            )
         )
-    return AlterConfigsRequest(resources, boolean(field(body, "validate_only", False), "validate_only"))
+    return IncrementalAlterConfigsRequest(
+        resources=resources, validate_only=boolean(field(body, "validate_only", False), "validate_only")
+    )
 
 
-def encode_alter_response(response: AlterConfigsResponse) -> dict[str, Any]:
+def encode_alter_response(response: IncrementalAlterConfigsResponse) -> dict[str, Any]:
     """The body of an alter_configs answer."""
     return {
         "resources": [
-            [result.resource.type, result.resource.name, int(result.error), result.message]
+            [result.type, result.name, int(result.error), result.message or result.warning]
             for result in response.results
         ]
     }
 
 
-def decode_alter_response(body: dict[str, Any]) -> AlterConfigsResponse:
+def decode_alter_response(body: dict[str, Any]) -> IncrementalAlterConfigsResponse:
     """Raises DecodeError, naming the field."""
     results = []
     for result in array(field(body, "resources"), "resources"):
         kind, name, error, message = row(result, "resources[]", 4)
         results.append(
-            AlterConfigsResult(_resource(kind, name), error_code(error, "error"), long_text(message, "message"))
+            AlterConfigsResult(
+                type=integer(kind, "type", INT8),
+                name=text(name, "name"),
+                error=error_code(error, "error"),
+                message=long_text(message, "message"),
+            )
         )
-    return AlterConfigsResponse(results)
+    return IncrementalAlterConfigsResponse(results=results)
 
 
-def _resource(kind: Any, name: Any) -> ConfigResource:
-    return ConfigResource(integer(kind, "type", INT8), text(name, "name"))
+def _code(codes: Mapping[str, int], name: str, what: str) -> int:
+    try:
+        return codes[name]
+    except KeyError:
+        raise DecodeError(f"{what}: {name!r} is unknown") from None
 
 
 def _operation(entry: Any) -> AlterConfigOp:
     name, operation, value = row(entry, "operations[]", 3)
     return AlterConfigOp(
-        text(name, "config"), integer(operation, "operation", (OP_SET, OP_DELETE)), long_text(value, "value")
+        name=text(name, "config"),
+        operation=integer(operation, "operation", (OP_SET, OP_DELETE)),
+        value=long_text(value, "value"),
     )
 
 
 def _entry(entry: Any) -> ConfigEntry:
-    name, value, source, kind, doc, read_only, is_default, sensitive = row(entry, "configs[]", 8)
+    name, value, source, kind, doc, read_only, _, sensitive = row(entry, "configs[]", 8)
     return ConfigEntry(
-        text(name, "config"),
-        long_text(value, "value"),
-        text(source, "source"),
-        text(kind, "type"),
-        long_text(doc, "doc") or "",
-        boolean(read_only, "read_only"),
-        boolean(is_default, "is_default"),
-        boolean(sensitive, "sensitive"),
+        name=text(name, "config"),
+        value=long_text(value, "value"),
+        source_code=_code(CONFIG_SOURCES, text(source, "source"), "source"),
+        type_code=_code(CONFIG_TYPES, text(kind, "type"), "type"),
+        documentation=long_text(doc, "doc") or None,
+        read_only=boolean(read_only, "read_only"),
+        sensitive=boolean(sensitive, "sensitive"),
     )

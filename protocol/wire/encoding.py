@@ -192,7 +192,8 @@ class _Encoder:
         if isinstance(kind, Array):
             data = self._numbers(kind, variable)
             if kind.is_shared:
-                self._flush(pending, self._packed_once(variable, data))
+                once = self._packed_once(variable, data) if data else self._written_once(kind, variable)
+                self._flush(pending, once)
                 return
         elif kind.name == "string":
             source.add(f"{variable} = {variable}{f'[:{kind.longest}]' if kind.longest else ''}.encode()")
@@ -215,12 +216,28 @@ class _Encoder:
                 self._value(kind.item, kind.item_nullable_from <= self.version, each, inner)
                 self._flush(inner)
 
+    def _keep_memo(self) -> None:
+        if not self.has_memo:
+            self.has_memo = True
+            self.source.lines[_FIRST_LINE] += "; memo = {}"
+
+    def _written_once(self, kind: Array, variable: str) -> str:
+        """Return the name of the bytes of an array, the same object each time that it occurs, with their count."""
+        source = self.source
+        self._keep_memo()
+        packed, outer = source.name("packed"), self.out
+        source.add(f"{packed} = memo.get(id({variable}))")
+        with source.block(f"if {packed} is None:"):
+            source.add(f"{packed} = memo[id({variable})] = bytearray()")
+            self.out = packed
+            self._present(kind._replace(is_shared=False), variable, [])
+            self.out = outer
+        return packed
+
     def _packed_once(self, variable: str, data: str) -> str:
         """Return the name of the bytes of a tuple of numbers, with their count."""
         source = self.source
-        if not self.has_memo:
-            self.has_memo = True
-            source.lines[_FIRST_LINE] += "; memo = {}"
+        self._keep_memo()
         packed = source.name("packed")
         count = f"unsigned(len({variable}) + 1)" if self.flexible else f"{source.packer('i')}(len({variable}))"
         source.add(f"{packed} = memo.get({variable})")

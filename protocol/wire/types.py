@@ -54,7 +54,10 @@ class Nullable:
 
 
 class Shared:
-    """In Annotated, of a tuple of numbers: a message has few distinct ones, so each is packed once."""
+    """In Annotated, of a tuple of numbers: a message has few distinct ones, so each is packed once.
+
+    Of an array of structures: one that occurs several times in a message, the same object, is written once.
+    """
 
     __slots__ = ()
 

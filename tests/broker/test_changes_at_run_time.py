@@ -19,11 +19,10 @@ from barnabas.protocol.messages.cluster.configs import (
     OP_SET,
     TOPIC_RESOURCE,
     AlterConfigOp,
-    AlterConfigsRequest,
     AlterConfigsResource,
-    ConfigResource,
     DescribeConfigsRequest,
     DescribeConfigsResource,
+    IncrementalAlterConfigsRequest,
 )
 from barnabas.protocol.messages.data.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from barnabas.protocol.messages.topics.metadata import MetadataRequest
@@ -60,10 +59,14 @@ def alter(
     client: WireClient, scope: Scope, config: str, value: str | None, *, validate_only: bool = False
 ) -> ErrorCode:
     """Set `config`, or delete it (None)."""
-    operation = AlterConfigOp(config, OP_DELETE if value is None else OP_SET, value)
-    resource = AlterConfigsResource(ConfigResource(*scope), [operation])
+    operation = AlterConfigOp(name=config, operation=OP_DELETE if value is None else OP_SET, value=value)
+    resource = AlterConfigsResource(type=scope[0], name=scope[1], operations=[operation])
     error: ErrorCode = (
-        client.call(ApiKey.ALTER_CONFIGS, AlterConfigsRequest([resource], validate_only)).results[0].error
+        client.call(
+            ApiKey.ALTER_CONFIGS, IncrementalAlterConfigsRequest(resources=[resource], validate_only=validate_only)
+        )
+        .results[0]
+        .error
     )
     return error
 
@@ -132,7 +135,9 @@ def test_a_read_only_or_unknown_property_or_a_bad_value_changes_nothing(wire: Wi
         assert alter(wire, THIS_BROKER, config, value) == ErrorCode.INVALID_REQUEST
     described = wire.call(
         ApiKey.DESCRIBE_CONFIGS,
-        DescribeConfigsRequest([DescribeConfigsResource(ConfigResource(*THIS_BROKER), ["log.retention.ms"])]),
+        DescribeConfigsRequest(
+            resources=[DescribeConfigsResource(type=THIS_BROKER[0], name=THIS_BROKER[1], names=["log.retention.ms"])]
+        ),
     )
     assert "DYNAMIC" not in described.results[0].entries[0].source
 

@@ -21,12 +21,12 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.cluster.configs import (
     AlterConfigOp,
-    AlterConfigsResponse,
     AlterConfigsResult,
     ConfigEntry,
     ConfigResource,
     DescribeConfigsResponse,
     DescribeConfigsResult,
+    IncrementalAlterConfigsResponse,
 )
 from barnabas.protocol.messages.topics.topics import (
     CreatableTopicResult,
@@ -119,9 +119,9 @@ async def test_topics_are_listed_and_described_without_creating_any(broker: Fake
 
 
 async def test_configs_are_described(broker: FakeBroker) -> None:
-    entry = ConfigEntry("retention.ms", "-1", "topic", "long", "How long.")
-    result = DescribeConfigsResult(ConfigResource(2, "t"), entries=[entry])
-    answers(broker, ApiKey.DESCRIBE_CONFIGS, DescribeConfigsResponse([result]))
+    entry = ConfigEntry(name="retention.ms", value="-1", source_code=1, type_code=5, documentation="How long.")
+    result = DescribeConfigsResult(type=2, name="t", entries=[entry])
+    answers(broker, ApiKey.DESCRIBE_CONFIGS, DescribeConfigsResponse(results=[result]))
     async with admin_of(broker) as admin:
         assert await admin.describe_configs(topic="t", names=["retention.ms"]) == [entry]
         await admin.describe_configs(broker=1)
@@ -139,18 +139,20 @@ async def test_configs_are_described(broker: FakeBroker) -> None:
 
 
 async def test_configs_are_set_and_deleted_together(broker: FakeBroker) -> None:
-    answers(broker, ApiKey.ALTER_CONFIGS, AlterConfigsResponse([AlterConfigsResult(ConfigResource(2, "t"))]))
+    answers(
+        broker, ApiKey.ALTER_CONFIGS, IncrementalAlterConfigsResponse(results=[AlterConfigsResult(type=2, name="t")])
+    )
     async with admin_of(broker) as admin:
         await admin.alter_configs(topic="t", set_to={"retention.ms": "5"}, delete=["segment.ms"])
         (request,) = broker.asked(ApiKey.ALTER_CONFIGS)
         assert request.resources[0].operations == [
-            AlterConfigOp("retention.ms", 0, "5"),
-            AlterConfigOp("segment.ms", 1, None),
+            AlterConfigOp(name="retention.ms", operation=0, value="5"),
+            AlterConfigOp(name="segment.ms", operation=1, value=None),
         ]
         refusal = AlterConfigsResult(
-            ConfigResource(4, "1"), ErrorCode.INVALID_CONFIG, "log.retention.ms=x is no number"
+            type=4, name="1", error=ErrorCode.INVALID_CONFIG, message="log.retention.ms=x is no number"
         )
-        answers(broker, ApiKey.ALTER_CONFIGS, AlterConfigsResponse([refusal]))
+        answers(broker, ApiKey.ALTER_CONFIGS, IncrementalAlterConfigsResponse(results=[refusal]))
         with pytest.raises(RefusedError, match=r"INVALID_CONFIG: broker 1: log\.retention\.ms=x is no number"):
             await admin.alter_configs(broker=1, set_to={"log.retention.ms": "x"})
 

@@ -15,16 +15,15 @@ from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.cluster.api_versions import ApiVersionRange, ApiVersionsRequest, ApiVersionsResponse
 from barnabas.protocol.messages.cluster.configs import (
     AlterConfigOp,
-    AlterConfigsRequest,
     AlterConfigsResource,
-    AlterConfigsResponse,
     AlterConfigsResult,
     ConfigEntry,
-    ConfigResource,
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResponse,
     DescribeConfigsResult,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
 )
 from barnabas.protocol.messages.data.delete_records import (
     DeleteRecordsPartition,
@@ -310,19 +309,40 @@ EXCHANGES: list[tuple[ApiKey, Any, Any]] = [
     ),
     (
         ApiKey.DESCRIBE_CONFIGS,
-        DescribeConfigsRequest([DescribeConfigsResource(ConfigResource(2, "t"), ["a"])]),
+        DescribeConfigsRequest(
+            resources=[DescribeConfigsResource(type=2, name="t", names=["a"])], include_documentation=True
+        ),
         DescribeConfigsResponse(
-            [
+            results=[
                 DescribeConfigsResult(
-                    ConfigResource(2, "t"), entries=[ConfigEntry("a", None, "s", "int", "doc", True, False, True)]
+                    type=2,
+                    name="t",
+                    entries=[
+                        ConfigEntry(
+                            name="a",
+                            value=None,
+                            source_code=4,
+                            type_code=3,
+                            documentation="doc",
+                            read_only=True,
+                            sensitive=True,
+                        )
+                    ],
                 )
             ]
         ),
     ),
     (
         ApiKey.ALTER_CONFIGS,
-        AlterConfigsRequest([AlterConfigsResource(ConfigResource(4, ""), [AlterConfigOp("a", 0, "b")])], True),
-        AlterConfigsResponse([AlterConfigsResult(ConfigResource(4, ""), ErrorCode.INVALID_CONFIG, "no")]),
+        IncrementalAlterConfigsRequest(
+            resources=[
+                AlterConfigsResource(type=4, name="", operations=[AlterConfigOp(name="a", operation=0, value="b")])
+            ],
+            validate_only=True,
+        ),
+        IncrementalAlterConfigsResponse(
+            results=[AlterConfigsResult(type=4, name="", error=ErrorCode.INVALID_CONFIG, message="no")]
+        ),
     ),
     (
         ApiKey.DELETE_RECORDS,

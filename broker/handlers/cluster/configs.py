@@ -6,7 +6,7 @@ existence is looked at.
 
 Broker configs are those of this broker, or the default of all brokers (the empty name). AlterConfigs (33) is
 incremental in the native dialect and replaces a resource's whole set in Kafka's; Kafka's incremental API is 44. One
-handler serves all three, by `AlterConfigsRequest.replace`.
+handler serves all three, by `replaces` of the request.
 
 Changes are stored in the metadata log and applied immediately to dynamic properties. A read-only or unknown property
 and an invalid value are refused: INVALID_CONFIG for a topic, INVALID_REQUEST for a broker. All operations on a resource
@@ -26,7 +26,6 @@ its own limits, is listed only if set.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.config_entries import (
@@ -52,27 +51,31 @@ from barnabas.protocol.messages.cluster.configs import (
     OP_DELETE,
     TOPIC_RESOURCE,
     AlterConfigsRequest,
-    AlterConfigsResource,
     AlterConfigsResponse,
     AlterConfigsResult,
+    ChangedResource,
     ConfigEntry,
     ConfigResource,
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResponse,
     DescribeConfigsResult,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
 )
 from barnabas.protocol.messages.security.resources import CLUSTER_NAME, Operation, ResourceType
 from barnabas.protocol.mirrors.fields import DEFINITION_PREFIX
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Hashable, Mapping
+    from collections.abc import Coroutine, Hashable, Mapping, Sequence
 
     from barnabas.broker.live_config import LiveConfig
     from barnabas.broker.metadata.view import MetadataView
     from barnabas.broker.metadata_changes import MetadataChanges
     from barnabas.broker.network.session import Session
     from barnabas.broker.probes import ApiProbe
+
+AnyRequest = AlterConfigsRequest | IncrementalAlterConfigsRequest
 
 
 class DescribeConfigsHandler:
@@ -92,13 +95,13 @@ class DescribeConfigsHandler:
     async def _describe(self, session: Session, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
         turns = Turns()
         results = []
-        times_named = Counter((entry.resource.type, entry.resource.name) for entry in request.resources)
+        times_named = Counter(entry.resource for entry in request.resources)
         same: dict[Hashable, list[ConfigEntry]] = {}
         for entry in request.resources:
             if turns.is_over:
                 await turns.next()
             try:
-                if times_named[(entry.resource.type, entry.resource.name)] > 1:
+                if times_named[entry.resource] > 1:
                     # Each would be described in full: a small request with a very large response.
                     raise BrokerError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
                 operation = Operation.DESCRIBE_CONFIGS
@@ -106,10 +109,12 @@ class DescribeConfigsHandler:
                 entries = self._entries(entry, request, same)
             except BrokerError as error:
                 self._probe.count_error(error.code.name.lower())
-                results.append(DescribeConfigsResult(entry.resource, error.code, error.message))
+                results.append(
+                    DescribeConfigsResult(type=entry.type, name=entry.name, error=error.code, message=error.message)
+                )
                 continue
-            results.append(DescribeConfigsResult(entry.resource, entries=entries))
-        return DescribeConfigsResponse(results)
+            results.append(DescribeConfigsResult(type=entry.type, name=entry.name, entries=entries))
+        return DescribeConfigsResponse(results=results)
 
     def _entries(
         self, asked: DescribeConfigsResource, request: DescribeConfigsRequest, same: dict[Hashable, list[ConfigEntry]]
@@ -118,13 +123,13 @@ class DescribeConfigsHandler:
 
         Most topics have no configs of their own; a thousand described one by one held the event loop for a second.
         """
-        names = None if asked.names is None else frozenset(asked.names)
-        if asked.resource.type == GROUP_RESOURCE:
-            return _named(self._describe_group(asked.resource.name, request), names)
-        if asked.resource.type != TOPIC_RESOURCE:
+        names = frozenset(asked.names) if asked.names else None
+        if asked.type == GROUP_RESOURCE:
+            return _named(self._describe_group(asked.name, request), names)
+        if asked.type != TOPIC_RESOURCE:
             return _named(self._describe_other(asked.resource, request), names)
         image = self._store.image
-        topic = asked.resource.name
+        topic = asked.name
         ensure_topic(image, topic)
         overrides = image.topic_configs(topic)
         key = (names, *overrides.items())
@@ -189,7 +194,7 @@ class DescribeConfigsHandler:
             for entry in entries:
                 if entry.value is not None and not entry.sensitive:
                     entry.value = default[entry.name]  # as it was set, other than that of one broker
-                entry.synonyms = [each for each in entry.synonyms if each.source == entry.source]
+                entry.synonyms = [each for each in entry.synonyms if each.source_code == entry.source_code]
             stored = self._store.image.mirrors.texts.items()
             definitions = {name: text for name, text in stored if name.startswith(DEFINITION_PREFIX)}
             entries += mirror_entries(definitions, with_synonyms=request.include_synonyms)
@@ -218,81 +223,79 @@ class AlterConfigsHandler:
         self._node_id = node_id
         self._probe = probe
 
-    async def __call__(self, session: Session, request: AlterConfigsRequest) -> AlterConfigsResponse:
+    async def __call__(
+        self, session: Session, request: AnyRequest
+    ) -> AlterConfigsResponse | IncrementalAlterConfigsResponse:
         """Answer one AlterConfigs request as the module docstring specifies."""
         turns = Turns()
         denied: dict[int, BrokerError] = {}
-        for position, asked in enumerate(request.resources):
+        resources: Sequence[ChangedResource] = request.resources
+        for position, asked in enumerate(resources):
             if turns.is_over:
                 await turns.next()
             kind, name = _authorized(asked.resource)
             if not is_allowed(session, Operation.ALTER_CONFIGS, kind, name, self._api):
                 denied[position] = denial(kind)
-        response = await (self._without(request, denied) if denied else self._alter(request))
-        for result in response.results:
+        results = await (self._without(request, denied) if denied else self._alter(request, request.resources))
+        for result in results:
             if result.error is not ErrorCode.NONE:
                 self._probe.count_error(result.error.name.lower())
-        return response
+        return request.answer(results)
 
-    async def _alter(self, request: AlterConfigsRequest) -> AlterConfigsResponse:
+    async def _alter(self, request: AnyRequest, resources: Sequence[ChangedResource]) -> list[AlterConfigsResult]:
         """Alter all resources: loggers here, all others in the metadata log."""
-        is_of_logger = [asked.resource.type == LOGGER_RESOURCE and not request.replace for asked in request.resources]
-        if not any(is_of_logger):
-            return await self._changes.alter_configs(request)
-        others = [asked for asked, is_here in zip(request.resources, is_of_logger, strict=True) if not is_here]
-        stored = iter((await self._changes.alter_configs(replace(request, resources=others))).results)
-        names = Counter(asked.resource.name for asked in request.resources if asked.resource.type == LOGGER_RESOURCE)
-        return AlterConfigsResponse(
-            [
-                self._alter_loggers(asked, request, is_repeated=names[asked.resource.name] > 1)
-                if is_here
-                else next(stored)
-                for asked, is_here in zip(request.resources, is_of_logger, strict=True)
-            ]
+        is_of_logger = [asked.type == LOGGER_RESOURCE and not request.replaces for asked in resources]
+        others = [asked for asked, is_here in zip(resources, is_of_logger, strict=True) if not is_here]
+        stored = iter(
+            await self._changes.alter_configs(others, replace=request.replaces, validate_only=request.validate_only)
         )
+        names = Counter(asked.name for asked in resources if asked.type == LOGGER_RESOURCE)
+        return [
+            self._alter_loggers(asked, request, is_repeated=names[asked.name] > 1) if is_here else next(stored)
+            for asked, is_here in zip(resources, is_of_logger, strict=True)
+        ]
 
-    def _alter_loggers(
-        self, asked: AlterConfigsResource, request: AlterConfigsRequest, *, is_repeated: bool
-    ) -> AlterConfigsResult:
+    def _alter_loggers(self, asked: ChangedResource, request: AnyRequest, *, is_repeated: bool) -> AlterConfigsResult:
         fault = _form_fault(asked, is_repeated=is_repeated)
         if fault is not None:
-            return AlterConfigsResult(asked.resource, ErrorCode.INVALID_REQUEST, fault)
+            return AlterConfigsResult(type=asked.type, name=asked.name, error=ErrorCode.INVALID_REQUEST, message=fault)
         try:
-            ensure_this_node(asked.resource.name, self._node_id)
+            ensure_this_node(asked.name, self._node_id)
             alter_levels(asked.operations, validate_only=request.validate_only)
         except BrokerError as error:
-            return AlterConfigsResult(asked.resource, error.code, error.message)
-        return AlterConfigsResult(asked.resource)
+            return AlterConfigsResult(type=asked.type, name=asked.name, error=error.code, message=error.message)
+        return AlterConfigsResult(type=asked.type, name=asked.name)
 
-    async def _without(self, request: AlterConfigsRequest, denied: Mapping[int, BrokerError]) -> AlterConfigsResponse:
+    async def _without(self, request: AnyRequest, denied: Mapping[int, BrokerError]) -> list[AlterConfigsResult]:
         """Alter the resources but those at the positions of `denied`, whose form Kafka checks nevertheless."""
-        allowed = [asked for position, asked in enumerate(request.resources) if position not in denied]
+        resources: Sequence[ChangedResource] = request.resources
+        allowed = [asked for position, asked in enumerate(resources) if position not in denied]
         # A broker's values are checked before the ACLs. What a topic or group has must not show: its form alone. Nor
         # must what files contain, or the environment: no file is opened, and no reference resolved, for these clients.
-        brokers = [asked for asked in (request.resources[each] for each in denied) if _is_checked(asked)]
-        checked = await self._changes.alter_configs(
-            replace(request, resources=brokers, validate_only=True), is_trusted=False
+        brokers = [asked for asked in (resources[each] for each in denied) if _is_checked(asked)]
+        tried = iter(
+            await self._changes.alter_configs(brokers, replace=request.replaces, validate_only=True, is_trusted=False)
         )
-        changed = iter((await self._alter(replace(request, resources=allowed))).results)
-        tried = iter(checked.results)
-        times_named = Counter((asked.resource.type, asked.resource.name) for asked in request.resources)
+        changed = iter(await self._alter(request, allowed))
+        times_named = Counter(asked.resource for asked in resources)
         results = []
         turns = Turns()
-        for position, asked in enumerate(request.resources):
+        for position, asked in enumerate(resources):
             if turns.is_over:
                 await turns.next()
             if position not in denied:
                 results.append(next(changed))
                 continue
-            resource = asked.resource
             error = denied[position]
-            result = AlterConfigsResult(resource, error.code, error.message)
+            result = AlterConfigsResult(type=asked.type, name=asked.name, error=error.code, message=error.message)
             if _is_checked(asked):
                 broker = next(tried)
                 result = result if broker.error is ErrorCode.NONE else broker
-            fault = _form_fault(asked, is_repeated=times_named[(resource.type, resource.name)] > 1)
-            results.append(result if fault is None else AlterConfigsResult(resource, ErrorCode.INVALID_REQUEST, fault))
-        return AlterConfigsResponse(results)
+            fault = _form_fault(asked, is_repeated=times_named[asked.resource] > 1)
+            if fault is not None:
+                result.error, result.message = ErrorCode.INVALID_REQUEST, fault
+            results.append(result)
+        return results
 
 
 class IncrementalAlterConfigsHandler(AlterConfigsHandler):
@@ -301,12 +304,12 @@ class IncrementalAlterConfigsHandler(AlterConfigsHandler):
     _api = ApiKey.INCREMENTAL_ALTER_CONFIGS
 
 
-def _is_checked(asked: AlterConfigsResource) -> bool:
+def _is_checked(asked: ChangedResource) -> bool:
     """Return whether the values of a change are checked for a client that may not make it: a broker's, plain ones."""
-    return asked.resource.type == BROKER_RESOURCE and not any("${" in (each.value or "") for each in asked.operations)
+    return asked.type == BROKER_RESOURCE and not any("${" in (each.value or "") for each in asked.operations)
 
 
-def _form_fault(asked: AlterConfigsResource, *, is_repeated: bool) -> str | None:
+def _form_fault(asked: ChangedResource, *, is_repeated: bool) -> str | None:
     """Return Kafka's sentence about a change that is wrong whatever it is about."""
     if is_repeated:
         return "Each resource must appear at most once."

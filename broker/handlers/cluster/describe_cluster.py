@@ -16,6 +16,7 @@ from barnabas.protocol.messages.authorized_operations import NOT_ASKED
 from barnabas.protocol.messages.cluster.describe_cluster import (
     BROKER_ENDPOINT,
     CONTROLLER_ENDPOINT,
+    DescribeClusterBroker,
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
@@ -41,10 +42,11 @@ class DescribeClusterHandler:
         if request.endpoint_type != BROKER_ENDPOINT:
             message = f"Unsupported endpoint type {request.endpoint_type}"
             raise BrokerError(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, message)
+        address = self._addresses.address_for(session)
         return DescribeClusterResponse(
             cluster_id=self._store.cluster_id,
             controller_id=self._store.node_id,
-            brokers=[self._addresses.address_for(session)],
+            brokers=[DescribeClusterBroker(node_id=address.node_id, host=address.host, port=address.port)],
             authorized_operations=cluster_operations(session, ApiKey.DESCRIBE_CLUSTER)
             if request.include_authorized_operations
             else NOT_ASKED,

@@ -17,15 +17,14 @@ from barnabas.protocol.messages.cluster.configs import (
     GROUP_RESOURCE,
     LOGGER_RESOURCE,
     TOPIC_RESOURCE,
-    ConfigResource,
-)
-from barnabas.protocol.messages.cluster.list_config_resources import (
     ListConfigResourcesRequest,
     ListConfigResourcesResponse,
+    ListedConfigResource,
 )
 from barnabas.protocol.messages.security.resources import Operation
 
 if TYPE_CHECKING:
+    from barnabas.broker.metadata.image import MetadataImage
     from barnabas.broker.metadata.view import MetadataView
     from barnabas.broker.network.session import Session
 
@@ -41,18 +40,24 @@ class ListConfigResourcesHandler:
     def __call__(self, session: Session, request: ListConfigResourcesRequest) -> ListConfigResourcesResponse:
         """Answer one ListConfigResources request as the module docstring specifies."""
         ensure_cluster_allowed(session, Operation.DESCRIBE_CONFIGS, ApiKey.LIST_CONFIG_RESOURCES)
-        unknown = set(request.types) - _TYPES
+        types = request.wanted
+        unknown = set(types) - _TYPES
         if unknown:
             raise BrokerError(ErrorCode.UNSUPPORTED_VERSION, f"Unknown resource type {min(unknown)}")
-        resources = [
-            ConfigResource(kind, str(self._store.node_id))
-            for kind in (LOGGER_RESOURCE, BROKER_RESOURCE)
-            if kind in request.types
-        ]
-        if TOPIC_RESOURCE in request.types:
-            resources += [ConfigResource(TOPIC_RESOURCE, name) for name in sorted(self._store.image.topics)]
-        for kind in (GROUP_RESOURCE, CLIENT_METRICS_RESOURCE):
-            if kind in request.types:
-                names = sorted(name for of_kind, name in self._store.image.configs if of_kind == kind)
-                resources += [ConfigResource(kind, name) for name in names]
-        return ListConfigResourcesResponse(resources)
+        image = self._store.image
+        names: dict[int, list[str]] = {
+            LOGGER_RESOURCE: [str(self._store.node_id)],
+            BROKER_RESOURCE: [str(self._store.node_id)],
+            TOPIC_RESOURCE: sorted(image.topics),
+            GROUP_RESOURCE: _configured(image, GROUP_RESOURCE),
+            CLIENT_METRICS_RESOURCE: _configured(image, CLIENT_METRICS_RESOURCE),
+        }
+        return ListConfigResourcesResponse(
+            resources=[
+                ListedConfigResource(type=kind, name=name) for kind in names if kind in types for name in names[kind]
+            ]
+        )
+
+
+def _configured(image: MetadataImage, kind: int) -> list[str]:
+    return sorted(name for of_kind, name in image.configs if of_kind == kind)

@@ -22,7 +22,6 @@ from barnabas.broker.handlers.turns import Turns, denied_in_turns
 from barnabas.broker.metadata.own_topics import completed
 from barnabas.broker.quotas.mutation import mutation_quota
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.kafka.cluster.config_codes import source_code
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.security.resources import Operation, ResourceType
 from barnabas.protocol.messages.topics.topics import (
@@ -98,7 +97,7 @@ class CreateTopicsHandler:
                         name=entry.name,
                         value=configs.get(entry.name, entry.value),  # as it was sent, other than in DescribeConfigs
                         read_only=entry.read_only,
-                        source=source_code(entry.source),
+                        source=entry.source_code,
                         sensitive=entry.sensitive,
                     )
                     for entry in sorted(topic_entries(broker, configs, with_docs=False), key=lambda entry: entry.name)

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from barnabas.broker.metadata.image import MetadataImage
 from barnabas.broker.metadata.mirrors.definitions import plan_delete_mirror, plan_replace_mirror
 from barnabas.protocol.errors import BrokerError, ErrorCode
-from barnabas.protocol.messages.cluster.configs import OP_DELETE, OP_SET, AlterConfigOp
+from barnabas.protocol.messages.cluster.configs import OP_DELETE, OP_SET, ConfigChange
 from barnabas.protocol.metadata.records import MetadataRecord
 from barnabas.protocol.mirrors.fields import DEFINITION_PREFIX, TOPIC_PREFIX
 
@@ -24,7 +24,7 @@ def is_mirror_config(name: str) -> bool:
     return name.startswith((DEFINITION_PREFIX, TOPIC_PREFIX))
 
 
-def plan_mirror_configs(image: MetadataImage, operations: Sequence[AlterConfigOp]) -> list[MetadataRecord]:
+def plan_mirror_configs(image: MetadataImage, operations: Sequence[ConfigChange]) -> list[MetadataRecord]:
     """Return the records of operations on configs of mirrors. Raises BrokerError."""
     records: list[MetadataRecord] = []
     for operation in operations:

@@ -23,9 +23,10 @@ from barnabas.console.web import checked_form, field, render
 from barnabas.explanation.change import CHANGEABLE, UnexplainableChangeError, explain_change
 from barnabas.explanation.setting import change_sentences, config_sentences
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.kafka.client.describe_configs import DESCRIBE_CONFIGS, TOPIC_LAYER, DescribedEntry
+from barnabas.protocol.kafka.client.describe_configs import DESCRIBE_CONFIGS, TOPIC_LAYER
 from barnabas.protocol.messages.cluster.configs import (
     TOPIC_RESOURCE,
+    ConfigEntry,
     ConfigResource,
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -48,20 +49,23 @@ async def described(
     *,
     documented: bool = False,
     node_id: int | None = None,
-) -> Sequence[DescribedEntry]:
+) -> Sequence[ConfigEntry]:
     """Return the properties of a topic or broker, all without `names`. Raises ClientError.
 
     A broker answers for itself only: `node_id` is asked, any without one.
     """
-    request = DescribeConfigsRequest([DescribeConfigsResource(resource, names)], include_documentation=documented)
+    request = DescribeConfigsRequest(
+        resources=[DescribeConfigsResource(type=resource.type, name=resource.name, names=names)],
+        include_documentation=documented,
+    )
     if node_id is None:
-        results = await kafka.ask_any(DESCRIBE_CONFIGS, request)
+        answer = await kafka.ask_any(DESCRIBE_CONFIGS, request)
     else:
-        results = await kafka.ask(node_id, DESCRIBE_CONFIGS, request)
-    for each in results:
+        answer = await kafka.ask(node_id, DESCRIBE_CONFIGS, request)
+    for each in answer.results:
         if each.error is not ErrorCode.NONE:
             raise RefusedError(each.error, f"the settings of {resource.name}: {each.message or reason_of(each.error)}")
-        entries: Sequence[DescribedEntry] = each.entries
+        entries: Sequence[ConfigEntry] = each.entries
         return entries
     return ()
 
@@ -69,8 +73,8 @@ async def described(
 async def _settings(request: Request) -> Response:
     access, topic = await topic_of(request)
     entries = await described(access.kafka, ConfigResource(TOPIC_RESOURCE, topic.name))
-    rows = [(each, LAYERS.get(each.source, f"source {each.source}")) for each in entries]
-    rows.sort(key=lambda row: (row[0].source != TOPIC_LAYER, row[0].name))
+    rows = [(each, LAYERS.get(each.source_code, f"source {each.source_code}")) for each in entries]
+    rows.sort(key=lambda row: (row[0].source_code != TOPIC_LAYER, row[0].name))
     return render(request, "topic_settings.html", topic=topic, rows=rows, tab="settings")
 
 
@@ -102,8 +106,8 @@ async def _setting_page(
         status=200 if problem is None else 409,
         topic_name=topic,
         entry=entry,
-        layer=LAYERS.get(entry.source, f"source {entry.source}"),
-        is_own=entry.source == TOPIC_LAYER,
+        layer=LAYERS.get(entry.source_code, f"source {entry.source_code}"),
+        is_own=entry.source_code == TOPIC_LAYER,
         layers=await _layers(access, topic, name),
         new=new,
         effects=effects,

@@ -8,18 +8,14 @@ from barnabas.protocol.kafka.client.api import ClientApi
 from barnabas.protocol.kafka.client.fields import ERROR
 from barnabas.protocol.kafka.data import delete_records
 from barnabas.protocol.kafka.schema import (
-    BOOL,
-    INT8,
     INT32,
     INT64,
-    NULLABLE_STRING,
     STRING,
-    Computed,
     Message,
     rows,
 )
 from barnabas.protocol.messages.api_key import ApiKey
-from barnabas.protocol.messages.cluster.configs import AlterConfigsResponse, AlterConfigsResult, ConfigResource
+from barnabas.protocol.messages.cluster.configs import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
 from barnabas.protocol.messages.data.delete_records import (
     DeleteRecordsPartitionResult,
     DeleteRecordsResponse,
@@ -41,32 +37,8 @@ DELETE_TOPICS: Final = ClientApi(ApiKey.DELETE_TOPICS, 1, 5, DeleteTopicsRequest
 CREATE_PARTITIONS: Final = ClientApi(ApiKey.CREATE_PARTITIONS, 0, 3, CreatePartitionsRequest, CreatePartitionsResponse)
 
 INCREMENTAL_ALTER_CONFIGS: Final = ClientApi(
-    ApiKey.INCREMENTAL_ALTER_CONFIGS,
-    0,
-    1,
-    Message(
-        1,
-        resources=rows(
-            type=Computed(INT8, lambda each: each.resource.type),
-            name=Computed(STRING, lambda each: each.resource.name),
-            operations=rows(name=STRING, operation=INT8, value=NULLABLE_STRING),
-        ),
-        validate_only=BOOL,
-    ),
-    Message(
-        1,
-        AlterConfigsResponse,
-        _throttle_ms=INT32,
-        results=rows(
-            lambda error, message, type, name: AlterConfigsResult(ConfigResource(type, name), error, message),
-            error=ERROR,
-            message=NULLABLE_STRING,
-            type=INT8,
-            name=STRING,
-        ),
-    ),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1, IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
 )
-"""Writes an AlterConfigsRequest, reads an AlterConfigsResponse."""
 
 DELETE_RECORDS: Final = ClientApi(
     ApiKey.DELETE_RECORDS,

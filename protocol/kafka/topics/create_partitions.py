@@ -1,4 +1,4 @@
-"""CreatePartitions."""
+"""CreatePartitions (37)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CreateTopics."""
+"""CreateTopics (19)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DeleteTopics."""
+"""DeleteTopics (20)."""
 
 from __future__ import annotations
 

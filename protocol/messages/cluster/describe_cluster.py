@@ -2,31 +2,48 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.authorized_operations import NOT_ASKED
-from barnabas.protocol.messages.topics.metadata import BrokerAddress
+from barnabas.protocol.wire.fields import since
+from barnabas.protocol.wire.structures import Request, Struct
+from barnabas.protocol.wire.types import Bool, Error, Int8, Int32, Message, NullableString, String
 
 BROKER_ENDPOINT = 1
 CONTROLLER_ENDPOINT = 2
 
 
-@dataclass(slots=True)
-class DescribeClusterRequest:
-    """`endpoint_type`: the kind of endpoint that the client expects."""
+class DescribeClusterBroker(Struct):
+    """A broker's address on the client's listener."""
 
-    include_authorized_operations: bool = False
-    endpoint_type: int = BROKER_ENDPOINT
+    node_id: Int32
+    host: String
+    port: Int32
+    rack: NullableString = None
+    is_fenced: Bool = since(2, default=False)
 
 
-@dataclass(slots=True)
-class DescribeClusterResponse:
+class DescribeClusterResponse(Struct, flexible=0):
     """`cluster_id` is the text of an id; `controller_id` one of the brokers'."""
 
-    cluster_id: str
-    controller_id: int
-    brokers: list[BrokerAddress]
-    authorized_operations: int = NOT_ASKED
-    error: ErrorCode = ErrorCode.NONE
-    message: str | None = None
+    throttle_ms: Int32 = 0
+    error: Error = ErrorCode.NONE
+    message: Message = None
+    endpoint_type: Int8 = since(1, default=BROKER_ENDPOINT)
+    cluster_id: String
+    controller_id: Int32 = -1
+    brokers: Sequence[DescribeClusterBroker] = ()
+    authorized_operations: Int32 = NOT_ASKED
+
+
+class DescribeClusterRequest(Request, flexible=0):
+    """`endpoint_type`: the kind of endpoint that the client expects."""
+
+    include_authorized_operations: Bool = False
+    endpoint_type: Int8 = since(1, default=BROKER_ENDPOINT)
+    include_fenced_brokers: Bool = since(2, default=False)
+
+    def refused(self, code: ErrorCode, message: str) -> DescribeClusterResponse:
+        """The refusal alone."""
+        return DescribeClusterResponse(cluster_id="", error=code, message=message)

@@ -13,9 +13,8 @@ from barnabas.protocol.messages.cluster.configs import (
     OP_SET,
     TOPIC_RESOURCE,
     AlterConfigOp,
-    AlterConfigsRequest,
     AlterConfigsResource,
-    ConfigResource,
+    IncrementalAlterConfigsRequest,
 )
 from barnabas.protocol.messages.topics.topics import DeleteTopicsRequest
 from barnabas.protocol.records import Codec, RecordBatchBuilder
@@ -161,9 +160,16 @@ def code_by_id(kafka: KafkaWire, topic_id: UUID, batch: bytes | bytearray) -> in
 
 
 def set_configs(wire: WireClient, topic: str, **configs: str) -> None:
-    operations = [AlterConfigOp(name.replace("_", "."), OP_SET, value) for name, value in configs.items()]
-    resource = AlterConfigsResource(ConfigResource(TOPIC_RESOURCE, topic), operations)
-    assert wire.call(ApiKey.ALTER_CONFIGS, AlterConfigsRequest([resource], False)).results[0].error == 0
+    operations = [
+        AlterConfigOp(name=name.replace("_", "."), operation=OP_SET, value=value) for name, value in configs.items()
+    ]
+    resource = AlterConfigsResource(type=TOPIC_RESOURCE, name=topic, operations=operations)
+    assert (
+        wire.call(ApiKey.ALTER_CONFIGS, IncrementalAlterConfigsRequest(resources=[resource], validate_only=False))
+        .results[0]
+        .error
+        == 0
+    )
 
 
 def test_a_change_of_the_topics_configuration_holds_for_the_next_request(

@@ -211,13 +211,13 @@ KEY = DEFINITION_PREFIX + "east"
 def test_alter_configs_replaces_and_deletes_definitions_and_keeps_those_it_does_not_name(cluster: Cluster) -> None:
     cluster.create()
     paused = definition_of("east", {**FIELDS, "desired": "paused"})
-    assert cluster.alter_default(AlterConfigOp(KEY, OP_SET, paused.text())).error is ErrorCode.NONE
+    assert cluster.alter_default(AlterConfigOp(name=KEY, operation=OP_SET, value=paused.text())).error is ErrorCode.NONE
     assert cluster.image.mirrors.definitions["east"] == paused
-    threads = AlterConfigOp("num.io.threads", OP_SET, "9")
+    threads = AlterConfigOp(name="num.io.threads", operation=OP_SET, value="9")
     assert cluster.alter_default(threads, replace=True).error is ErrorCode.NONE
     assert cluster.image.mirrors.definitions["east"] == paused
     assert dict(cluster.image.default_broker_configs()) == {"num.io.threads": "9"}
-    assert cluster.alter_default(AlterConfigOp(KEY, OP_DELETE, None)).error is ErrorCode.NONE
+    assert cluster.alter_default(AlterConfigOp(name=KEY, operation=OP_DELETE, value=None)).error is ErrorCode.NONE
     assert cluster.image.mirrors.texts == {}
 
 
@@ -226,19 +226,28 @@ def test_an_unchanged_definition_in_alter_configs_does_not_bring_deleted_topics_
     cluster.take()
     cluster.change(plan_delete_topics(cluster.image, [TopicReference(name="orders")], config=CONFIG))
     before = cluster.image.mirrors
-    same = AlterConfigOp(KEY, OP_SET, cluster.image.mirrors.texts[KEY])
-    assert cluster.alter_default(same, AlterConfigOp("num.io.threads", OP_SET, "9")).error is ErrorCode.NONE
+    same = AlterConfigOp(name=KEY, operation=OP_SET, value=cluster.image.mirrors.texts[KEY])
+    assert (
+        cluster.alter_default(same, AlterConfigOp(name="num.io.threads", operation=OP_SET, value="9")).error
+        is ErrorCode.NONE
+    )
     assert cluster.image.mirrors == before
 
 
 @pytest.mark.parametrize(
     ("operation", "sentence"),
     [
-        (AlterConfigOp(KEY, OP_SET, '{"passwort":"x"}'), "mirror 'east': unknown field passwort"),
-        (AlterConfigOp(KEY, OP_APPEND, "x"), "can only be set or deleted"),
-        (AlterConfigOp(DEFINITION_PREFIX + "new", OP_SET, definition_of("new", FIELDS).text()), "mirror create"),
-        (AlterConfigOp(topic_mirror_key("orders"), OP_DELETE, None), "is written by the mirror alone"),
-        (AlterConfigOp("barnabas.mirror.other", OP_SET, "1"), "barnabas.mirror.other"),
+        (AlterConfigOp(name=KEY, operation=OP_SET, value='{"passwort":"x"}'), "mirror 'east': unknown field passwort"),
+        (AlterConfigOp(name=KEY, operation=OP_APPEND, value="x"), "can only be set or deleted"),
+        (
+            AlterConfigOp(name=DEFINITION_PREFIX + "new", operation=OP_SET, value=definition_of("new", FIELDS).text()),
+            "mirror create",
+        ),
+        (
+            AlterConfigOp(name=topic_mirror_key("orders"), operation=OP_DELETE, value=None),
+            "is written by the mirror alone",
+        ),
+        (AlterConfigOp(name="barnabas.mirror.other", operation=OP_SET, value="1"), "barnabas.mirror.other"),
     ],
 )
 def test_alter_configs_refuses_what_is_no_definition(cluster: Cluster, operation: AlterConfigOp, sentence: str) -> None:

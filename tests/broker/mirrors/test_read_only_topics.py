@@ -13,9 +13,8 @@ from barnabas.protocol.messages.cluster.configs import (
     OP_SET,
     TOPIC_RESOURCE,
     AlterConfigOp,
-    AlterConfigsRequest,
     AlterConfigsResource,
-    ConfigResource,
+    IncrementalAlterConfigsRequest,
 )
 from barnabas.protocol.messages.cluster.mirrors import MirrorAction, MirrorsRequest
 from barnabas.protocol.messages.data.delete_records import (
@@ -115,8 +114,10 @@ def test_records_are_not_deleted_and_partitions_not_added(wire: WireClient) -> N
 
 
 def set_config(wire: WireClient, topic: str, name: str, value: str) -> tuple[ErrorCode, str | None]:
-    resource = AlterConfigsResource(ConfigResource(TOPIC_RESOURCE, topic), [AlterConfigOp(name, OP_SET, value)])
-    (result,) = wire.call(ApiKey.ALTER_CONFIGS, AlterConfigsRequest([resource])).results
+    resource = AlterConfigsResource(
+        type=TOPIC_RESOURCE, name=topic, operations=[AlterConfigOp(name=name, operation=OP_SET, value=value)]
+    )
+    (result,) = wire.call(ApiKey.ALTER_CONFIGS, IncrementalAlterConfigsRequest(resources=[resource])).results
     return result.error, result.message
 
 

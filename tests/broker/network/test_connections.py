@@ -16,9 +16,8 @@ from barnabas.protocol.messages.cluster.configs import (
     OP_DELETE,
     OP_SET,
     AlterConfigOp,
-    AlterConfigsRequest,
     AlterConfigsResource,
-    ConfigResource,
+    IncrementalAlterConfigsRequest,
 )
 from barnabas.protocol.messages.topics.metadata import MetadataRequest
 from barnabas.protocol.native import codec
@@ -79,15 +78,15 @@ def test_topics_that_a_client_has_created_by_naming_them_leave_enough_descriptor
 
 def test_max_connections_can_be_changed_at_run_time(tmp_path: Path) -> None:
     def alter(client: WireClient, operation: AlterConfigOp) -> None:
-        resource = AlterConfigsResource(ConfigResource(BROKER_RESOURCE, ""), [operation])
-        answer = client.call(ApiKey.ALTER_CONFIGS, AlterConfigsRequest([resource]))
+        resource = AlterConfigsResource(type=BROKER_RESOURCE, name="", operations=[operation])
+        answer = client.call(ApiKey.ALTER_CONFIGS, IncrementalAlterConfigsRequest(resources=[resource]))
         assert answer.results[0].error == ErrorCode.NONE, answer.results[0].message
 
     with start_daemon(tmp_path) as daemon, WireClient(daemon.host, daemon.port) as client:
-        alter(client, AlterConfigOp("max.connections", OP_SET, "1"))
+        alter(client, AlterConfigOp(name="max.connections", operation=OP_SET, value="1"))
         with WireClient(daemon.host, daemon.port) as second:
             assert second.is_closed_by_broker()
-        alter(client, AlterConfigOp("max.connections", OP_DELETE))
+        alter(client, AlterConfigOp(name="max.connections", operation=OP_DELETE))
         with WireClient(daemon.host, daemon.port) as second:
             second.call(ApiKey.METADATA, MetadataRequest.of_names([]))
 

@@ -25,11 +25,10 @@ from barnabas.protocol.messages.cluster.configs import (
     OP_SET,
     TOPIC_RESOURCE,
     AlterConfigOp,
-    AlterConfigsRequest,
     AlterConfigsResource,
-    ConfigResource,
     DescribeConfigsRequest,
     DescribeConfigsResource,
+    IncrementalAlterConfigsRequest,
 )
 from barnabas.protocol.messages.data.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from barnabas.protocol.messages.topics.metadata import MetadataRequest
@@ -83,20 +82,21 @@ def requests(rng: random.Random, batch: Batch) -> list[tuple[ApiKey, Any]]:
         (
             ApiKey.DESCRIBE_CONFIGS,
             DescribeConfigsRequest(
-                [
-                    DescribeConfigsResource(
-                        ConfigResource(*rng.choice([(TOPIC_RESOURCE, "fuzz"), (BROKER_RESOURCE, "")]))
-                    )
-                ]
+                resources=[DescribeConfigsResource(type=rng.choice([TOPIC_RESOURCE, BROKER_RESOURCE]), name="fuzz")]
             ),
         ),
         (
             ApiKey.ALTER_CONFIGS,
-            AlterConfigsRequest(
-                [
+            IncrementalAlterConfigsRequest(
+                resources=[
                     AlterConfigsResource(
-                        ConfigResource(TOPIC_RESOURCE, "fuzz"),
-                        [AlterConfigOp("retention.ms", rng.choice([OP_SET, OP_DELETE]), "99999999999")],
+                        type=TOPIC_RESOURCE,
+                        name="fuzz",
+                        operations=[
+                            AlterConfigOp(
+                                name="retention.ms", operation=rng.choice([OP_SET, OP_DELETE]), value="99999999999"
+                            )
+                        ],
                     )
                 ]
             ),
@@ -230,8 +230,8 @@ def test_a_request_that_names_more_than_a_broker_can_have_is_refused(daemon: Dae
 
 def test_a_small_request_for_a_very_large_answer_is_refused(wire: WireClient) -> None:
     wire.create_topic("described")
-    resource = DescribeConfigsResource(ConfigResource(TOPIC_RESOURCE, "described"))
-    answer = wire.call(ApiKey.DESCRIBE_CONFIGS, DescribeConfigsRequest([resource] * 2))
+    resource = DescribeConfigsResource(type=TOPIC_RESOURCE, name="described")
+    answer = wire.call(ApiKey.DESCRIBE_CONFIGS, DescribeConfigsRequest(resources=[resource] * 2))
     assert [result.error for result in answer.results] == [ErrorCode.INVALID_REQUEST] * 2
 
 

@@ -15,9 +15,8 @@ from barnabas.protocol.messages.cluster.configs import (
     BROKER_RESOURCE,
     OP_SET,
     AlterConfigOp,
-    AlterConfigsRequest,
     AlterConfigsResource,
-    ConfigResource,
+    IncrementalAlterConfigsRequest,
 )
 from barnabas.protocol.messages.topics.log_dirs import (
     AlterReplicaLogDir,
@@ -56,8 +55,10 @@ class TwoDisks:
         return WireClient(self.daemon.host, self.daemon.port)
 
     def let_them_run(self, bytes_per_second: int = 1 << 40) -> None:
-        operations = [AlterConfigOp(RATE, OP_SET, str(bytes_per_second))]
-        request = AlterConfigsRequest([AlterConfigsResource(ConfigResource(BROKER_RESOURCE, "1"), operations)])
+        operations = [AlterConfigOp(name=RATE, operation=OP_SET, value=str(bytes_per_second))]
+        request = IncrementalAlterConfigsRequest(
+            resources=[AlterConfigsResource(type=BROKER_RESOURCE, name="1", operations=operations)]
+        )
         with self.client() as client:
             assert client.call(ApiKey.ALTER_CONFIGS, request).results[0].error == ErrorCode.NONE
 

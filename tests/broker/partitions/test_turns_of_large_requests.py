@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -39,13 +39,11 @@ from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.probes import BrokerProbes
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.cluster.configs import (
-    AlterConfigsRequest,
     AlterConfigsResource,
-    AlterConfigsResponse,
     AlterConfigsResult,
-    ConfigResource,
     DescribeConfigsRequest,
     DescribeConfigsResource,
+    IncrementalAlterConfigsRequest,
 )
 from barnabas.protocol.messages.data.delete_records import (
     DeleteRecordsPartition,
@@ -144,8 +142,8 @@ def ask_describe_topic_partitions() -> Any:
 
 
 def ask_describe_configs() -> Any:
-    resources = [DescribeConfigsResource(ConfigResource(2, name), None) for name in NAMES]
-    return DescribeConfigsHandler(STORE, NOTHING, PROBE)(SESSION, DescribeConfigsRequest(resources))
+    resources = [DescribeConfigsResource(type=2, name=name, names=None) for name in NAMES]
+    return DescribeConfigsHandler(STORE, NOTHING, PROBE)(SESSION, DescribeConfigsRequest(resources=resources))
 
 
 def ask_delete_records() -> Any:
@@ -314,11 +312,15 @@ def test_many_names_take_several_turns_and_the_answer_is_the_same(
 
 def test_the_permissions_of_a_change_of_many_configs_are_checked_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     class Changes:
-        async def alter_configs(self, request: AlterConfigsRequest, *, is_trusted: bool = True) -> AlterConfigsResponse:
-            return AlterConfigsResponse([AlterConfigsResult(each.resource) for each in request.resources])
+        async def alter_configs(
+            self, resources: Sequence[AlterConfigsResource], **options: bool
+        ) -> list[AlterConfigsResult]:
+            return [AlterConfigsResult(type=each.type, name=each.name) for each in resources]
 
     changes: Any = Changes()
-    request = AlterConfigsRequest([AlterConfigsResource(ConfigResource(2, name), []) for name in NAMES])
+    request = IncrementalAlterConfigsRequest(
+        resources=[AlterConfigsResource(type=2, name=name, operations=[]) for name in NAMES]
+    )
     results = []
     for seconds in (1_000.0, 0.0):
         monkeypatch.setattr(turns_module, "TURN_SECONDS", seconds)

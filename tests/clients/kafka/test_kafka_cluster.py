@@ -22,7 +22,6 @@ from barnabas.protocol.kafka.client.list_offsets import LIST_OFFSETS
 from barnabas.protocol.kafka.client.offset_for_leader_epoch import OFFSET_FOR_LEADER_EPOCH
 from barnabas.protocol.messages.cluster.configs import (
     TOPIC_RESOURCE,
-    ConfigResource,
     DescribeConfigsRequest,
     DescribeConfigsResource,
 )
@@ -139,9 +138,9 @@ async def test_offsets_configs_and_coordinators(daemon: Daemon) -> None:
         assert metadata.topics == []
         node_id = metadata.brokers[0].node_id
         assert await offset(cluster, node_id, EARLIEST_TIMESTAMP) == 0
-        resource = ConfigResource(TOPIC_RESOURCE, "t")
-        request = DescribeConfigsRequest([DescribeConfigsResource(resource, ["cleanup.policy"])])
-        (described,) = await cluster.ask_any(DESCRIBE_CONFIGS, request)
+        resource = DescribeConfigsResource(type=TOPIC_RESOURCE, name="t", names=["cleanup.policy"])
+        answer = await cluster.ask_any(DESCRIBE_CONFIGS, DescribeConfigsRequest(resources=[resource]))
+        (described,) = answer.results
         assert [(each.name, each.value) for each in described.entries] == [("cleanup.policy", "delete")]
         for key_type in (GROUP_KEY, TRANSACTION_KEY):
             found = await eventually_coordinator(cluster, key_type)

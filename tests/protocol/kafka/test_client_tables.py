@@ -18,7 +18,6 @@ from barnabas.protocol.kafka.apis import KAFKA_APIS
 from barnabas.protocol.kafka.client import transactions
 from barnabas.protocol.kafka.client.api import ClientApi
 from barnabas.protocol.kafka.client.api_versions import API_VERSIONS, Software
-from barnabas.protocol.kafka.client.describe_configs import DESCRIBE_CONFIGS, DescribedEntry, DescribedResource
 from barnabas.protocol.kafka.client.fetch import (
     FETCH,
     EpochEnd,
@@ -41,11 +40,6 @@ from barnabas.protocol.kafka.client.share_members import (
 )
 from barnabas.protocol.kafka.client.streams_groups import STREAMS_GROUP_DESCRIBE
 from barnabas.protocol.kafka.schema import Message
-from barnabas.protocol.messages.cluster.configs import (
-    ConfigResource,
-    DescribeConfigsRequest,
-    DescribeConfigsResource,
-)
 from barnabas.protocol.messages.data.describe_producers import (
     ActiveProducer,
     DescribeProducersPartitionResult,
@@ -259,19 +253,6 @@ def test_the_broker_reads_the_request_that_was_written(api: ClientApi, request_:
             if version < 9 and api is OFFSET_FETCH and name == "groups":
                 expected = [OffsetFetchGroup("g", expected[0].topics)]
             assert getattr(found, name) == expected, (version, name)
-
-
-@pytest.mark.parametrize("version", range(1, 5))
-def test_describe_configs_requests_some_or_all_properties(version: int) -> None:
-    codec = import_module("barnabas.protocol.kafka.cluster.describe_configs")
-    request = DescribeConfigsRequest(
-        [
-            DescribeConfigsResource(ConfigResource(2, "t"), ["retention.ms"]),
-            DescribeConfigsResource(ConfigResource(4, "")),
-        ],
-        include_documentation=version >= 3,
-    )
-    assert codec.decode_request(version, body_of(DESCRIBE_CONFIGS, version, request)) == request
 
 
 ANSWERS: list[tuple[ClientApi, Any]] = [
@@ -531,34 +512,6 @@ def test_fetched_partitions_without_divergence_have_none() -> None:
     body = written(kio.FetchResponse(throttle_time=_ms(0), error_code=KafkaError(0), responses=topics))
     found = read_by(FETCH, 17, body).topics[0].partitions[0]
     assert (found.diverging, found.leader, found.last_stable_offset) == (None, None, -1)
-
-
-@pytest.mark.parametrize("version", range(1, 5))
-def test_described_configs_have_value_and_layer(version: int) -> None:
-    kio = schema("describe_configs", version, "response")
-    typed = {"config_type": 5, "documentation": "d"} if version >= 3 else {}
-    synonym = kio.DescribeConfigsSynonym(name="s", value=None, source=4)
-    entry = kio.DescribeConfigsResourceResult(
-        name="retention.ms",
-        value="5",
-        read_only=True,
-        config_source=1,
-        is_sensitive=False,
-        synonyms=(synonym,),
-        **typed,
-    )
-    result = kio.DescribeConfigsResult(
-        error_code=KafkaError(29), error_message="no", resource_type=2, resource_name="t", configs=(entry,)
-    )
-    body = written(kio.DescribeConfigsResponse(throttle_time=_ms(0), results=(result,)))
-    assert read_by(DESCRIBE_CONFIGS, version, body) == [
-        DescribedResource(
-            ConfigResource(2, "t"),
-            ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-            "no",
-            [DescribedEntry("retention.ms", "5", True, 1, False, "d" if version >= 3 else None)],
-        )
-    ]
 
 
 @pytest.mark.parametrize("version", [0, 3])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 import pytest
@@ -232,3 +232,27 @@ def test_a_class_that_cannot_be_a_structure_says_why() -> None:
 def test_a_boolean_before_a_length_leaves_other_lengths_as_they_are(size: int) -> None:
     value = Flagged(is_dry=True, hosts=["h" * size, ""] * size)
     assert Flagged.decode_whole(0, value.encode(0)) == value
+
+
+class Row(Struct):
+    items: Annotated[Sequence[Partition], SHARED]
+
+
+class Rows(Struct, flexible=2):
+    rows: Sequence[Row]
+
+
+@pytest.mark.parametrize("version", [0, 2])
+def test_an_array_that_structures_share_is_written_once(version: int) -> None:
+    class Counted(list[Partition]):
+        turns = 0
+
+        def __iter__(self) -> Iterator[Partition]:
+            self.turns += 1
+            return super().__iter__()
+
+    shared, own = Counted([Partition(index=1, offset=2)]), Counted([Partition(index=3, offset=4)])
+    value = Rows(rows=[Row(items=each) for each in (shared, own, shared)])
+    data = value.encode(version)
+    assert (shared.turns, own.turns) == (1, 1)
+    assert Rows.decode_whole(version, data) == value

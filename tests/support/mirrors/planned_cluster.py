@@ -21,7 +21,6 @@ from barnabas.protocol.messages.cluster.configs import (
     AlterConfigOp,
     AlterConfigsResource,
     AlterConfigsResult,
-    ConfigResource,
 )
 from barnabas.protocol.messages.topics.topics import CreatableTopicResult
 from barnabas.protocol.metadata.records import MetadataRecord
@@ -60,7 +59,7 @@ class Cluster:
         return Placement(1, [DIRECTORY], self.image)
 
     def alter_default(self, *operations: AlterConfigOp, replace: bool = False) -> AlterConfigsResult:
-        resource = AlterConfigsResource(ConfigResource(BROKER_RESOURCE, ""), list(operations))
+        resource = AlterConfigsResource(type=BROKER_RESOURCE, name="", operations=list(operations))
         plan = plan_alter_configs(self.image, [resource], config=CONFIG, node_id=1, replace=replace)
         (result,) = self.change(plan)
         assert isinstance(result, AlterConfigsResult)
