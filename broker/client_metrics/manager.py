@@ -115,7 +115,13 @@ class ClientMetrics:
         instance.last_error = ErrorCode.NONE
         wanted = instance.wanted
         return GetTelemetrySubscriptionsResponse(
-            instance_id, wanted.id, COMPRESSION_TYPES, wanted.interval_ms, self._max_bytes, True, wanted.metrics
+            client_instance_id=instance_id,
+            subscription_id=wanted.id,
+            compression_types=COMPRESSION_TYPES,
+            push_interval_ms=wanted.interval_ms,
+            max_bytes=self._max_bytes,
+            delta_temporality=True,
+            metrics=wanted.metrics,
         )
 
     def admit(self, session: Session, request: PushTelemetryRequest) -> None:

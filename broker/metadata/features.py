@@ -65,7 +65,7 @@ def plan_update_features(
         _ensure_valid(feature, update, node_id)
         if update.level != feature.level:
             records.append(FeatureLevelRecord(update.name, update.level))
-    return Plan([FeatureUpdateResult(update.name) for update in updates], records)
+    return Plan([FeatureUpdateResult(name=update.name) for update in updates], records)
 
 
 def _ensure_valid(feature: Feature, update: FeatureUpdate, node_id: int) -> None:

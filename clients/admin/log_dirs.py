@@ -59,9 +59,9 @@ async def describe_log_dirs(
     """Describe all log directories, with these partitions (None: all)."""
     topics = None
     if partitions is not None:
-        topics = [DescribeLogDirsTopic(name, numbers) for name, numbers in by_topic(partitions).items()]
+        topics = [DescribeLogDirsTopic(name=name, partitions=numbers) for name, numbers in by_topic(partitions).items()]
     response: DescribeLogDirsResponse = await ask_any(
-        cluster, config, ApiKey.DESCRIBE_LOG_DIRS, DescribeLogDirsRequest(topics)
+        cluster, config, ApiKey.DESCRIBE_LOG_DIRS, DescribeLogDirsRequest(topics=topics)
     )
     return [
         LogDirDescription(
@@ -95,9 +95,13 @@ async def alter_replica_log_dirs(
     for topic_partition, path in targets.items():
         by_path.setdefault(path, []).append(topic_partition)
     request = AlterReplicaLogDirsRequest(
-        [
+        dirs=[
             AlterReplicaLogDir(
-                path, [AlterReplicaLogDirsTopic(name, numbers) for name, numbers in by_topic(partitions).items()]
+                path=path,
+                topics=[
+                    AlterReplicaLogDirsTopic(name=name, partitions=numbers)
+                    for name, numbers in by_topic(partitions).items()
+                ],
             )
             for path, partitions in by_path.items()
         ]

@@ -45,7 +45,7 @@ from barnabas.protocol.native.fields import (
 def encode_describe(request: DescribeLogDirsRequest) -> dict[str, Any]:
     """The body of a describe_log_dirs request."""
     topics = request.topics
-    return {"topics": None if topics is None else [[topic.name, topic.partitions] for topic in topics]}
+    return {"topics": None if topics is None else [[topic.name, list(topic.partitions)] for topic in topics]}
 
 
 def decode_describe(body: dict[str, Any]) -> DescribeLogDirsRequest:
@@ -53,7 +53,11 @@ def decode_describe(body: dict[str, Any]) -> DescribeLogDirsRequest:
     topics = field(body, "topics", None)
     if topics is None:
         return DescribeLogDirsRequest()
-    return DescribeLogDirsRequest(topics_of(topics, DescribeLogDirsTopic, partition_number))
+    return DescribeLogDirsRequest(
+        topics=topics_of(
+            topics, lambda name, partitions: DescribeLogDirsTopic(name=name, partitions=partitions), partition_number
+        )
+    )
 
 
 def encode_describe_response(response: DescribeLogDirsResponse) -> dict[str, Any]:
@@ -74,13 +78,15 @@ def encode_describe_response(response: DescribeLogDirsResponse) -> dict[str, Any
 
 def decode_describe_response(body: dict[str, Any]) -> DescribeLogDirsResponse:
     """Raises DecodeError, naming the field."""
-    return DescribeLogDirsResponse([_directory(entry) for entry in array(field(body, "dirs"), "dirs")])
+    return DescribeLogDirsResponse(results=[_directory(entry) for entry in array(field(body, "dirs"), "dirs")])
 
 
 def encode_alter(request: AlterReplicaLogDirsRequest) -> dict[str, Any]:
     """The body of an alter_replica_log_dirs request."""
     return {
-        "dirs": [[target.path, [[topic.name, topic.partitions] for topic in target.topics]] for target in request.dirs]
+        "dirs": [
+            [target.path, [[topic.name, list(topic.partitions)] for topic in target.topics]] for target in request.dirs
+        ]
     }
 
 
@@ -89,9 +95,13 @@ def decode_alter(body: dict[str, Any]) -> AlterReplicaLogDirsRequest:
     dirs = []
     for entry in array(field(body, "dirs"), "dirs"):
         path, topics = row(entry, "dirs[]", 2)
-        named = topics_of(topics, AlterReplicaLogDirsTopic, partition_number)
-        dirs.append(AlterReplicaLogDir(text(path, "path"), named))
-    return AlterReplicaLogDirsRequest(dirs)
+        named = topics_of(
+            topics,
+            lambda name, partitions: AlterReplicaLogDirsTopic(name=name, partitions=partitions),
+            partition_number,
+        )
+        dirs.append(AlterReplicaLogDir(path=text(path, "path"), topics=named))
+    return AlterReplicaLogDirsRequest(dirs=dirs)
 
 
 def encode_alter_response(response: AlterReplicaLogDirsResponse) -> dict[str, Any]:
@@ -106,7 +116,13 @@ def encode_alter_response(response: AlterReplicaLogDirsResponse) -> dict[str, An
 
 def decode_alter_response(body: dict[str, Any]) -> AlterReplicaLogDirsResponse:
     """Raises DecodeError, naming the field."""
-    return AlterReplicaLogDirsResponse(topics_of(field(body, "topics"), AlterReplicaLogDirsTopicResult, _alter_result))
+    return AlterReplicaLogDirsResponse(
+        topics=topics_of(
+            field(body, "topics"),
+            lambda name, partitions: AlterReplicaLogDirsTopicResult(name=name, partitions=partitions),
+            _alter_result,
+        )
+    )
 
 
 def _partition_row(each: LogDirPartition) -> list[Any]:
@@ -124,11 +140,11 @@ def _partition_row(each: LogDirPartition) -> list[Any]:
 def _directory(entry: Any) -> LogDirResult:
     path, error, total_bytes, usable_bytes, topics = row(entry, "dirs[]", 5)
     return LogDirResult(
-        text(path, "path"),
-        error_code(error, "error"),
-        topics_of(topics, LogDirTopic, _partition),
-        integer(total_bytes, "total_bytes", INT64),
-        integer(usable_bytes, "usable_bytes", INT64),
+        path=text(path, "path"),
+        error=error_code(error, "error"),
+        topics=topics_of(topics, lambda name, partitions: LogDirTopic(name=name, partitions=partitions), _partition),
+        total_bytes=integer(total_bytes, "total_bytes", INT64),
+        usable_bytes=integer(usable_bytes, "usable_bytes", INT64),
     )
 
 
@@ -137,18 +153,20 @@ def _partition(entry: Any) -> LogDirPartition:
         entry, "partitions[]", 7
     )
     return LogDirPartition(
-        integer(partition, "partition", INT32),
-        integer(size_bytes, "size_bytes", INT64),
-        integer(offset_lag, "offset_lag", INT64),
-        boolean(is_future, "is_future"),
-        integer(first_dirty_offset, "first_dirty_offset", INT64),
-        number(dirty_ratio, "dirty_ratio"),
-        long_text(cleaning_state, "cleaning_state") or "",
+        partition=integer(partition, "partition", INT32),
+        size_bytes=integer(size_bytes, "size_bytes", INT64),
+        offset_lag=integer(offset_lag, "offset_lag", INT64),
+        is_future=boolean(is_future, "is_future"),
+        first_dirty_offset=integer(first_dirty_offset, "first_dirty_offset", INT64),
+        dirty_ratio=number(dirty_ratio, "dirty_ratio"),
+        cleaning_state=long_text(cleaning_state, "cleaning_state") or "",
     )
 
 
 def _alter_result(entry: Any) -> AlterReplicaLogDirsPartitionResult:
     partition, error, message = row(entry, "partitions[]", 3)
     return AlterReplicaLogDirsPartitionResult(
-        integer(partition, "partition", INT32), error_code(error, "error"), long_text(message, "message")
+        partition=integer(partition, "partition", INT32),
+        error=error_code(error, "error"),
+        message=long_text(message, "message"),
     )

@@ -48,7 +48,7 @@ def updates(count: int, keys: int, *, seed: int = 1, value_bytes: int = 100) -> 
 
 def cleaning_of(wire: WireClient, name: str, partition: int = 0) -> tuple[int, float, str]:
     """Return clean offset, dirty ratio and state of the partition from DescribeLogDirs."""
-    request = DescribeLogDirsRequest([DescribeLogDirsTopic(name, [partition])])
+    request = DescribeLogDirsRequest(topics=[DescribeLogDirsTopic(name=name, partitions=[partition])])
     (described,) = wire.call(ApiKey.DESCRIBE_LOG_DIRS, request).results[0].topics[0].partitions
     return described.first_dirty_offset, described.dirty_ratio, described.cleaning_state
 

@@ -508,24 +508,46 @@ EXCHANGES: list[tuple[ApiKey, Any, Any]] = [
     ),
     (
         ApiKey.ALTER_REPLICA_LOG_DIRS,
-        AlterReplicaLogDirsRequest([AlterReplicaLogDir("/a", [AlterReplicaLogDirsTopic("t", [0, 2])])]),
+        AlterReplicaLogDirsRequest(
+            dirs=[AlterReplicaLogDir(path="/a", topics=[AlterReplicaLogDirsTopic(name="t", partitions=[0, 2])])]
+        ),
         AlterReplicaLogDirsResponse(
-            [AlterReplicaLogDirsTopicResult("t", [AlterReplicaLogDirsPartitionResult(0, ErrorCode.NONE, None)])]
+            topics=[
+                AlterReplicaLogDirsTopicResult(
+                    name="t",
+                    partitions=[AlterReplicaLogDirsPartitionResult(partition=0, error=ErrorCode.NONE, message=None)],
+                )
+            ]
         ),
     ),
     (
         ApiKey.DESCRIBE_LOG_DIRS,
-        DescribeLogDirsRequest([DescribeLogDirsTopic("t", [1])]),
+        DescribeLogDirsRequest(topics=[DescribeLogDirsTopic(name="t", partitions=[1])]),
         DescribeLogDirsResponse(
-            [
+            results=[
                 LogDirResult(
-                    "/a",
-                    ErrorCode.NONE,
-                    [LogDirTopic("t", [LogDirPartition(1, 1 << 40, 7, True, 12, 0.25, "idle")])],
-                    3,
-                    2,
+                    path="/a",
+                    error=ErrorCode.NONE,
+                    topics=[
+                        LogDirTopic(
+                            name="t",
+                            partitions=[
+                                LogDirPartition(
+                                    partition=1,
+                                    size_bytes=1 << 40,
+                                    offset_lag=7,
+                                    is_future=True,
+                                    first_dirty_offset=12,
+                                    dirty_ratio=0.25,
+                                    cleaning_state="idle",
+                                )
+                            ],
+                        )
+                    ],
+                    total_bytes=3,
+                    usable_bytes=2,
                 ),
-                LogDirResult("/b", ErrorCode.KAFKA_STORAGE_ERROR),
+                LogDirResult(path="/b", error=ErrorCode.KAFKA_STORAGE_ERROR),
             ]
         ),
     ),

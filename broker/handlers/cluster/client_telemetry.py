@@ -57,6 +57,6 @@ class PushTelemetryHandler:
                 raise self._client_metrics.fail(request.client_instance_id, error) from error
         except BrokerError as error:
             self._probe.count_error(error.code.name.lower())
-            return PushTelemetryResponse(error.code)
+            return PushTelemetryResponse(error=error.code)
         self._client_metrics.keep(session, request, points)
         return PushTelemetryResponse()

@@ -15,11 +15,13 @@ from barnabas.broker.handlers.authorization import ensure_cluster_allowed
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.cluster.describe_quorum import (
+    DescribeQuorumPartition,
     DescribeQuorumPartitionResult,
     DescribeQuorumRequest,
     DescribeQuorumResponse,
     DescribeQuorumTopic,
     DescribeQuorumTopicResult,
+    QuorumListener,
     QuorumNode,
     QuorumReplica,
 )
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from barnabas.broker.network.session import Session
     from barnabas.broker.storage.services.clock import Clock
 
-_THE_LOG: Final = [DescribeQuorumTopic(CLUSTER_METADATA_TOPIC, [0])]
+_THE_LOG: Final = [DescribeQuorumTopic(name=CLUSTER_METADATA_TOPIC, partitions=[DescribeQuorumPartition(partition=0)])]
 
 
 class DescribeQuorumHandler:
@@ -48,27 +50,47 @@ class DescribeQuorumHandler:
         ensure_cluster_allowed(session, Operation.DESCRIBE, ApiKey.DESCRIBE_QUORUM)
         if request.topics != _THE_LOG:
             return DescribeQuorumResponse(
-                [
-                    DescribeQuorumTopicResult(topic.name, [_unknown(number) for number in topic.partitions])
+                message=None,
+                topics=[
+                    DescribeQuorumTopicResult(
+                        name=topic.name, partitions=[_unknown(each.partition) for each in topic.partitions]
+                    )
                     for topic in request.topics
-                ]
+                ],
             )
         store, now_ms = self._store, self._clock.wall_ms()
         end_offset = store.image.end_offset
         result = DescribeQuorumPartitionResult(
-            0,
+            partition=0,
+            message=None,
             leader_id=store.node_id,
             leader_epoch=store.leader_epoch,
             high_watermark=end_offset,
-            voters=[QuorumReplica(store.node_id, end_offset, now_ms, now_ms, store.voter.directory_id)],
+            voters=[
+                QuorumReplica(
+                    node_id=store.node_id,
+                    log_end_offset=end_offset,
+                    last_fetch_timestamp=now_ms,
+                    last_caught_up_timestamp=now_ms,
+                    directory_id=store.voter.directory_id,
+                )
+            ],
         )
         address = self._addresses.address_for(session)
         return DescribeQuorumResponse(
-            [DescribeQuorumTopicResult(CLUSTER_METADATA_TOPIC, [result])],
-            [QuorumNode(store.node_id, session.listener.name, address.host, address.port)],
+            message=None,
+            topics=[DescribeQuorumTopicResult(name=CLUSTER_METADATA_TOPIC, partitions=[result])],
+            nodes=[
+                QuorumNode(
+                    node_id=store.node_id,
+                    listeners=[QuorumListener(name=session.listener.name, host=address.host, port=address.port)],
+                )
+            ],
         )
 
 
 def _unknown(partition: int) -> DescribeQuorumPartitionResult:
     message = "This server does not host this topic-partition."
-    return DescribeQuorumPartitionResult(partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
+    return DescribeQuorumPartitionResult(
+        partition=partition, error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message=message
+    )

@@ -37,4 +37,4 @@ class UpdateFeaturesHandler:
         if not request.validate_only:
             for update in request.updates:
                 logger.info("%s is %d, changed by %s", update.name, update.level, session)
-        return UpdateFeaturesResponse(results)
+        return UpdateFeaturesResponse(results=results)

@@ -17,7 +17,7 @@ from barnabas.broker.printable import printable
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.security.resources import Operation
-from barnabas.protocol.messages.topics.alter_partition_reassignments import (
+from barnabas.protocol.messages.topics.partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
     ReassignedPartition,
@@ -58,16 +58,16 @@ class AlterPartitionReassignmentsHandler:
                 if turns.is_over:
                     await turns.next()
                 results.append(self._reassign(topic.name, wanted))
-            topics.append(ReassignedTopicResult(topic.name, results))
-        return AlterPartitionReassignmentsResponse(topics, request.allows_other_factor)
+            topics.append(ReassignedTopicResult(name=topic.name, partitions=results))
+        return AlterPartitionReassignmentsResponse(topics=topics, allows_other_factor=request.allows_other_factor)
 
     def _reassign(self, topic: str, wanted: ReassignedPartition) -> ReassignedPartitionResult:
         try:
             self._ensure_nothing_to_do(topic, wanted)
         except BrokerError as error:
             self._probe.count_error(error.code.name.lower())
-            return ReassignedPartitionResult(wanted.partition, error.code, error.message)
-        return ReassignedPartitionResult(wanted.partition, ErrorCode.NONE)
+            return ReassignedPartitionResult(partition=wanted.partition, error=error.code, message=error.message)
+        return ReassignedPartitionResult(partition=wanted.partition, error=ErrorCode.NONE)
 
     def _ensure_nothing_to_do(self, topic: str, wanted: ReassignedPartition) -> None:
         image = self._store.image

@@ -19,14 +19,15 @@ from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.security.resources import Operation, ResourceType
 from barnabas.protocol.messages.topics.describe_topic_partitions import (
     Cursor,
+    DescribedPartition,
+    DescribedTopic,
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
 )
-from barnabas.protocol.messages.topics.metadata import TopicMetadata
 from barnabas.protocol.topic_name import is_internal
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Sequence
 
     from barnabas.broker.metadata.image import TopicImage
     from barnabas.broker.metadata.view import MetadataView
@@ -53,19 +54,21 @@ class DescribeTopicPartitionsHandler:
     async def _page(self, session: Session, request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
         turns = Turns()
         topics = self._store.image.topics
-        cursor = request.cursor
+        cursor, asked = request.cursor, request.names
         first = "" if cursor is None else cursor.topic
-        names = sorted({name for name in request.topics or topics if name >= first})
+        names = sorted({name for name in asked or topics if name >= first})
         if cursor is not None:
-            _ensure_possible(cursor, request)
-        names, denied = await _split(turns, session, names, named=bool(request.topics))
+            _ensure_possible(cursor, asked)
+        names, denied = await _split(turns, session, names, named=bool(asked))
         room = max(min(PARTITION_LIMIT, request.partition_limit), 1)
-        described: list[TopicMetadata] = []
+        described: list[DescribedTopic] = []
         for name in names:
             if turns.is_over:
                 await turns.next()
             if room == 0:
-                return DescribeTopicPartitionsResponse([*described, *denied], Cursor(name, 0))
+                return DescribeTopicPartitionsResponse(
+                    topics=[*described, *denied], next_cursor=Cursor(topic=name, partition=0)
+                )
             topic = topics.get(name)
             if topic is None:
                 described.append(self._unknown(session, name))
@@ -74,33 +77,47 @@ class DescribeTopicPartitionsHandler:
             numbers = [number for number in sorted(topic.partitions) if number >= start]
             described.append(self._describe(session, topic, numbers[:room]))
             if len(numbers) > room:
-                return DescribeTopicPartitionsResponse([*described, *denied], Cursor(name, numbers[room]))
+                return DescribeTopicPartitionsResponse(
+                    topics=[*described, *denied], next_cursor=Cursor(topic=name, partition=numbers[room])
+                )
             room -= len(numbers)
-        return DescribeTopicPartitionsResponse([*described, *denied])
+        return DescribeTopicPartitionsResponse(topics=[*described, *denied])
 
-    def _unknown(self, session: Session, name: str) -> TopicMetadata:
+    def _unknown(self, session: Session, name: str) -> DescribedTopic:
         unknown = unknown_topic(name)
-        unknown.authorized_operations = topic_operations(session, name)
-        return unknown
+        return DescribedTopic(
+            error=unknown.error,
+            name=name,
+            is_internal=unknown.is_internal,
+            authorized_operations=topic_operations(session, name),
+        )
 
-    def _describe(self, session: Session, topic: TopicImage, numbers: list[int]) -> TopicMetadata:
-        return TopicMetadata(
+    def _describe(self, session: Session, topic: TopicImage, numbers: list[int]) -> DescribedTopic:
+        return DescribedTopic(
             name=topic.name,
             topic_id=topic.topic_id,
             is_internal=is_internal(topic.name),
-            partitions=tuple(
-                describe_partition(
-                    self._partitions, topic.name, number, topic.partitions[number], node_id=self._store.node_id
-                )
-                for number in numbers
-            ),
+            partitions=[self._partition(topic, number) for number in numbers],
             authorized_operations=topic_operations(session, topic.name),
+        )
+
+    def _partition(self, topic: TopicImage, number: int) -> DescribedPartition:
+        state, node_id = topic.partitions[number], self._store.node_id
+        described = describe_partition(self._partitions, topic.name, number, state, node_id=node_id)
+        return DescribedPartition(
+            error=described.error,
+            partition=number,
+            leader=described.leader,
+            leader_epoch=described.leader_epoch,
+            replicas=described.replicas,
+            isr=described.isr,
+            offline=described.offline,
         )
 
 
 async def _split(
     turns: Turns, session: Session, names: list[str], *, named: bool
-) -> tuple[list[str], list[TopicMetadata]]:
+) -> tuple[list[str], list[DescribedTopic]]:
     """Return the topics that the client may describe, and refusals of the other ones if it named them."""
     if session.access is None:
         return names, []
@@ -110,14 +127,14 @@ async def _split(
         if is_allowed(session, Operation.DESCRIBE, ResourceType.TOPIC, name, ApiKey.DESCRIBE_TOPIC_PARTITIONS):
             allowed.append(name)
         elif named:
-            denied.append(TopicMetadata(name=name, error=error))
+            denied.append(DescribedTopic(name=name, error=error))
         if turns.is_over:
             await turns.next()
     return allowed, denied
 
 
-def _ensure_possible(cursor: Cursor, request: DescribeTopicPartitionsRequest) -> None:
-    if request.topics and cursor.topic not in request.topics:
+def _ensure_possible(cursor: Cursor, asked: Sequence[str]) -> None:
+    if asked and cursor.topic not in asked:
         message = f"DescribeTopicPartitionsRequest topic list should contain the cursor topic: {cursor.topic}"
         raise BrokerError(ErrorCode.INVALID_REQUEST, message)
     if cursor.partition < 0:

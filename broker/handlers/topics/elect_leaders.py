@@ -69,17 +69,19 @@ class ElectLeadersHandler:
                     if turns.is_over:
                         await turns.next()
                     results.append(self._elect(asked.name, number, no_leader))
-                rows.append(ElectLeadersTopicResult(asked.name, results))
-            return ElectLeadersResponse(rows)
+                rows.append(ElectLeadersTopicResult(name=asked.name, partitions=results))
+            return ElectLeadersResponse(topics=rows)
         rows = []
         for name, topic in self._store.image.topics.items():
             if turns.is_over:
                 await turns.next()
             results = [self._elect(name, number, no_leader) for number in topic.partitions]
             rows.append(
-                ElectLeadersTopicResult(name, [each for each in results if each.error != ErrorCode.ELECTION_NOT_NEEDED])
+                ElectLeadersTopicResult(
+                    name=name, partitions=[each for each in results if each.error != ErrorCode.ELECTION_NOT_NEEDED]
+                )
             )
-        return ElectLeadersResponse(rows)
+        return ElectLeadersResponse(topics=rows)
 
     def _elect(self, topic: str, number: int, no_leader: ErrorCode | None) -> ElectLeadersPartitionResult:
         assert no_leader is not None
@@ -87,9 +89,13 @@ class ElectLeadersHandler:
             self._probe.count_error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION.name.lower())
             is_here = topic in self._store.image.topics
             message = f"No such partition as {topic}-{number}" if is_here else f"No such topic as {printable(topic)}"
-            return ElectLeadersPartitionResult(number, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
+            return ElectLeadersPartitionResult(
+                partition=number, error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message=message
+            )
         partition = self._partitions.get(topic, number)
         if partition is None or not partition.is_available:
             self._probe.count_error(no_leader.name.lower())
-            return ElectLeadersPartitionResult(number, no_leader, "its log directory is offline")
-        return ElectLeadersPartitionResult(number, ErrorCode.ELECTION_NOT_NEEDED)
+            return ElectLeadersPartitionResult(
+                partition=number, error=no_leader, message="its log directory is offline"
+            )
+        return ElectLeadersPartitionResult(partition=number, error=ErrorCode.ELECTION_NOT_NEEDED)

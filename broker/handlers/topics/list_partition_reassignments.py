@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from barnabas.broker.handlers.authorization import ensure_cluster_allowed
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.security.resources import Operation
-from barnabas.protocol.messages.topics.list_partition_reassignments import (
+from barnabas.protocol.messages.topics.partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )

@@ -84,15 +84,16 @@ class DescribeLogDirsHandler:
                 results.append(self._describe(path, by_directory.get(path, [])))
             else:
                 self._probe.count_error(ErrorCode.KAFKA_STORAGE_ERROR.name.lower())
-                results.append(LogDirResult(os.path.abspath(path), ErrorCode.KAFKA_STORAGE_ERROR))
-        return DescribeLogDirsResponse(results)
+                results.append(LogDirResult(path=os.path.abspath(path), error=ErrorCode.KAFKA_STORAGE_ERROR))
+        return DescribeLogDirsResponse(results=results)
 
     def _describe(self, path: Path, logs: Iterable[ReadableLog]) -> LogDirResult:
         topics: dict[str, list[LogDirPartition]] = {}
         for log in sorted(logs, key=lambda log: log.topic_partition):
             topics.setdefault(log.topic_partition.topic, []).append(self._partition(log))
         result = LogDirResult(
-            os.path.abspath(path), topics=[LogDirTopic(name, entries) for name, entries in topics.items()]
+            path=os.path.abspath(path),
+            topics=[LogDirTopic(name=name, partitions=entries) for name, entries in topics.items()],
         )
         result.total_bytes, result.usable_bytes = _file_system_bytes(path)
         return result
@@ -101,10 +102,10 @@ class DescribeLogDirsHandler:
         number = log.topic_partition.partition
         moves = self._log_manager.moves
         if moves is None or not moves.is_future(log):
-            return self._cleaning(log, LogDirPartition(number, log.size_bytes))
+            return self._cleaning(log, LogDirPartition(partition=number, size_bytes=log.size_bytes))
         current = self._log_manager.get(log.topic_partition)
         lag = NO_OFFSET_LAG if current is None else max(current.log_end_offset - log.log_end_offset, 0)
-        return LogDirPartition(number, log.size_bytes, lag, is_future=True)
+        return LogDirPartition(partition=number, size_bytes=log.size_bytes, offset_lag=lag, is_future=True)
 
     def _cleaning(self, log: ReadableLog, answer: LogDirPartition) -> LogDirPartition:
         """Add the cleaner's figures for the log to `answer`, and return it."""
@@ -148,7 +149,7 @@ class AlterReplicaLogDirsHandler:
         for topic_partition, path in targets.items():
             topics.setdefault(topic_partition.topic, []).append(self._alter(topic_partition, path))
         return AlterReplicaLogDirsResponse(
-            [AlterReplicaLogDirsTopicResult(name, results) for name, results in topics.items()]
+            topics=[AlterReplicaLogDirsTopicResult(name=name, partitions=results) for name, results in topics.items()]
         )
 
     def _alter(self, topic_partition: TopicPartition, path: str) -> AlterReplicaLogDirsPartitionResult:
@@ -164,8 +165,10 @@ class AlterReplicaLogDirsHandler:
             self._log_manager.move(topic_partition, log_dir)
         except BrokerError as error:
             self._probe.count_error(error.code.name.lower())
-            return AlterReplicaLogDirsPartitionResult(topic_partition.partition, error.code, error.message)
-        return AlterReplicaLogDirsPartitionResult(topic_partition.partition)
+            return AlterReplicaLogDirsPartitionResult(
+                partition=topic_partition.partition, error=error.code, message=error.message
+            )
+        return AlterReplicaLogDirsPartitionResult(partition=topic_partition.partition)
 
     def _live_directory(self, path: str) -> Path:
         directory = self._paths.get(os.path.abspath(path)) if path else None

@@ -3,46 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.uuids import ZERO_UUID
+from barnabas.protocol.wire.structures import Request, Struct
+from barnabas.protocol.wire.types import Bool, Bytes, Error, Int8, Int32, String, Uuid
 
 
-@dataclass(slots=True)
-class GetTelemetrySubscriptionsRequest:
-    """`client_instance_id` is ZERO_UUID in a client's first request."""
-
-    client_instance_id: bytes
-
-
-@dataclass(slots=True)
-class GetTelemetrySubscriptionsResponse:
+class GetTelemetrySubscriptionsResponse(Struct, flexible=0):
     """What a client shall push, and how often. `metrics`: prefixes of names, ["*"] for all, none for no metrics."""
 
-    client_instance_id: bytes = ZERO_UUID
-    subscription_id: int = 0
-    compression_types: Sequence[int] = ()
-    push_interval_ms: int = 0
-    max_bytes: int = 0
-    delta_temporality: bool = False
-    metrics: Sequence[str] = ()
-    error: ErrorCode = ErrorCode.NONE
+    throttle_ms: Int32 = 0
+    error: Error = ErrorCode.NONE
+    client_instance_id: Uuid = ZERO_UUID
+    subscription_id: Int32 = 0
+    compression_types: Sequence[Int8] = ()
+    push_interval_ms: Int32 = 0
+    max_bytes: Int32 = 0
+    delta_temporality: Bool = False
+    metrics: Sequence[String] = ()
 
 
-@dataclass(slots=True)
-class PushTelemetryRequest:
-    """`metrics` is a compressed MetricsData message of OpenTelemetry."""
+class GetTelemetrySubscriptionsRequest(Request, flexible=0):
+    """`client_instance_id` is ZERO_UUID in a client's first request."""
 
-    client_instance_id: bytes
-    subscription_id: int
-    terminating: bool
-    compression_type: int
-    metrics: bytes
+    client_instance_id: Uuid
+
+    def refused(self, code: ErrorCode, message: str) -> GetTelemetrySubscriptionsResponse:
+        """The code; the answer has no message."""
+        return GetTelemetrySubscriptionsResponse(error=code)
 
 
-@dataclass(slots=True)
-class PushTelemetryResponse:
+class PushTelemetryResponse(Struct, flexible=0):
     """The outcome."""
 
-    error: ErrorCode = ErrorCode.NONE
+    throttle_ms: Int32 = 0
+    error: Error = ErrorCode.NONE
+
+
+class PushTelemetryRequest(Request, flexible=0):
+    """`metrics` is a compressed MetricsData message of OpenTelemetry."""
+
+    client_instance_id: Uuid
+    subscription_id: Int32
+    terminating: Bool
+    compression_type: Int8
+    metrics: Bytes
+
+    def refused(self, code: ErrorCode, message: str) -> PushTelemetryResponse:
+        """The code; the answer has no message."""
+        return PushTelemetryResponse(error=code)

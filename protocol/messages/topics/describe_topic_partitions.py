@@ -2,31 +2,76 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import Annotated
 
-from barnabas.protocol.messages.topics.metadata import TopicMetadata
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.authorized_operations import NOT_ASKED
+from barnabas.protocol.uuids import ZERO_UUID
+from barnabas.protocol.wire.structures import Request, Struct
+from barnabas.protocol.wire.types import Bool, Error, Int32, Nullable, NullableString, String, Uuid
+
+NullableNodes = Annotated[tuple[Int32, ...] | None, Nullable()]
 
 
-@dataclass(slots=True)
-class Cursor:
+class Cursor(Struct):
     """The start of a page: a topic and a partition."""
 
-    topic: str
-    partition: int
+    topic: String
+    partition: Int32
 
 
-@dataclass(slots=True)
-class DescribeTopicPartitionsRequest:
-    """`topics` [] means all. A page has at most `partition_limit` partitions and starts at `cursor`."""
+class DescribedPartition(Struct):
+    """As PartitionMetadata. Eligible leader replicas are not kept."""
 
-    topics: list[str]
-    partition_limit: int = 2000
-    cursor: Cursor | None = None
+    error: Error = ErrorCode.NONE
+    partition: Int32
+    leader: Int32
+    leader_epoch: Int32 = -1
+    replicas: tuple[Int32, ...] = ()
+    isr: tuple[Int32, ...] = ()
+    eligible_leader_replicas: NullableNodes = ()
+    last_known_eligible_leader_replicas: NullableNodes = ()
+    offline: tuple[Int32, ...] = ()
 
 
-@dataclass(slots=True)
-class DescribeTopicPartitionsResponse:
+class DescribedTopic(Struct):
+    """As TopicMetadata."""
+
+    error: Error = ErrorCode.NONE
+    name: NullableString
+    topic_id: Uuid = ZERO_UUID
+    is_internal: Bool = False
+    partitions: Sequence[DescribedPartition] = ()
+    authorized_operations: Int32 = NOT_ASKED
+
+
+class DescribeTopicPartitionsResponse(Struct, flexible=0):
     """Topics by name. `next_cursor` None: this was the last page."""
 
-    topics: list[TopicMetadata]
-    next_cursor: Cursor | None = None
+    throttle_ms: Int32 = 0
+    topics: Sequence[DescribedTopic]
+    next_cursor: Annotated[Cursor | None, Nullable()] = None
+
+
+class TopicToDescribe(Struct):
+    """A topic."""
+
+    name: String
+
+
+class DescribeTopicPartitionsRequest(Request, flexible=0):
+    """No `topics` means all. A page has at most `partition_limit` partitions and starts at `cursor`."""
+
+    topics: Sequence[TopicToDescribe]
+    partition_limit: Int32 = 2000
+    cursor: Annotated[Cursor | None, Nullable()] = None
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the topics."""
+        return [each.name for each in self.topics]
+
+    def refused(self, code: ErrorCode, message: str) -> DescribeTopicPartitionsResponse:
+        """The same refusal for every topic: the answer has no field for an error as a whole."""
+        return DescribeTopicPartitionsResponse(topics=[DescribedTopic(name=name, error=code) for name in self.names])

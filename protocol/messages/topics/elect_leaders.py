@@ -2,50 +2,65 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from typing import Annotated
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.wire.fields import since
+from barnabas.protocol.wire.structures import Request, Struct
+from barnabas.protocol.wire.types import Error, Int8, Int32, Message, Nullable, String
 
 PREFERRED = 0
 UNCLEAN = 1
 
 
-@dataclass(slots=True)
-class ElectLeadersTopic:
-    """Partitions of one topic."""
-
-    name: str
-    partitions: list[int]
-
-
-@dataclass(slots=True)
-class ElectLeadersRequest:
-    """`topics` None: all partitions."""
-
-    election_type: int
-    topics: list[ElectLeadersTopic] | None
-
-
-@dataclass(slots=True)
-class ElectLeadersPartitionResult:
+class ElectLeadersPartitionResult(Struct):
     """One partition's result."""
 
-    partition: int
-    error: ErrorCode
-    message: str | None = None
+    partition: Int32
+    error: Error
+    message: Message = None
 
 
-@dataclass(slots=True)
-class ElectLeadersTopicResult:
+class ElectLeadersTopicResult(Struct):
     """Results of one topic."""
 
-    name: str
-    partitions: list[ElectLeadersPartitionResult] = field(default_factory=list)
+    name: String
+    partitions: Sequence[ElectLeadersPartitionResult] = ()
 
 
-@dataclass(slots=True)
-class ElectLeadersResponse:
+class ElectLeadersResponse(Struct, flexible=2):
     """In the order of the request; `error` is that of the whole request."""
 
-    topics: list[ElectLeadersTopicResult]
-    error: ErrorCode = ErrorCode.NONE
+    throttle_ms: Int32 = 0
+    error: Error = since(1, default=ErrorCode.NONE)
+    topics: Sequence[ElectLeadersTopicResult]
+
+
+class ElectLeadersTopic(Struct):
+    """Partitions of one topic."""
+
+    name: String
+    partitions: Sequence[Int32]
+
+
+class ElectLeadersRequest(Request, flexible=2):
+    """`topics` None: all partitions."""
+
+    election_type: Int8 = since(1, default=PREFERRED)
+    topics: Annotated[Sequence[ElectLeadersTopic] | None, Nullable()]
+    timeout_ms: Int32 = 60_000
+
+    def refused(self, code: ErrorCode, message: str) -> ElectLeadersResponse:
+        """The code for the whole request, and for every partition that it names."""
+        topics = [
+            ElectLeadersTopicResult(
+                name=topic.name,
+                partitions=[
+                    ElectLeadersPartitionResult(partition=each, error=code, message=message)
+                    for each in topic.partitions
+                ],
+            )
+            for topic in self.topics or ()
+        ]
+        return ElectLeadersResponse(error=code, topics=topics)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from typing import Annotated
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.wire.fields import since, unwired
+from barnabas.protocol.wire.structures import Request, Struct
+from barnabas.protocol.wire.types import Bool, Error, Int32, Int64, Nullable, String
 
 UNKNOWN_BYTES = -1
 NO_OFFSET_LAG = -1
@@ -12,23 +16,7 @@ NO_DIRTY_OFFSET = -1
 NO_DIRTY_RATIO = -1.0
 
 
-@dataclass(slots=True)
-class DescribeLogDirsTopic:
-    """Requested partitions of one topic."""
-
-    name: str
-    partitions: list[int]
-
-
-@dataclass(slots=True)
-class DescribeLogDirsRequest:
-    """`topics` None: all partitions."""
-
-    topics: list[DescribeLogDirsTopic] | None = None
-
-
-@dataclass(slots=True)
-class LogDirPartition:
+class LogDirPartition(Struct):
     """A partition's log, or the future log of a move (`is_future`).
 
     `offset_lag`: how many offsets the log lags the high watermark, or the future log the log; -1 unknown. The cleaner's
@@ -37,84 +25,110 @@ class LogDirPartition:
     the reason; empty for a topic that is not compacted.
     """
 
-    partition: int
-    size_bytes: int
-    offset_lag: int = 0
-    is_future: bool = False
-    first_dirty_offset: int = NO_DIRTY_OFFSET
-    dirty_ratio: float = NO_DIRTY_RATIO
-    cleaning_state: str = ""
+    partition: Int32
+    size_bytes: Int64
+    offset_lag: Int64 = 0
+    is_future: Bool = False
+    first_dirty_offset: int = unwired(default=NO_DIRTY_OFFSET)
+    dirty_ratio: float = unwired(default=NO_DIRTY_RATIO)
+    cleaning_state: str = unwired(default="")
 
 
-@dataclass(slots=True)
-class LogDirTopic:
+class LogDirTopic(Struct):
     """Logs of one topic in a directory."""
 
-    name: str
-    partitions: list[LogDirPartition]
+    name: String
+    partitions: Sequence[LogDirPartition]
 
 
-@dataclass(slots=True)
-class LogDirResult:
+class LogDirResult(Struct):
     """One log directory. `total_bytes` and `usable_bytes` are its file system's, -1 unknown."""
 
-    path: str
-    error: ErrorCode = ErrorCode.NONE
-    topics: list[LogDirTopic] = field(default_factory=list)
-    total_bytes: int = UNKNOWN_BYTES
-    usable_bytes: int = UNKNOWN_BYTES
+    error: Error = ErrorCode.NONE
+    path: String
+    topics: Sequence[LogDirTopic] = ()
+    total_bytes: Int64 = since(4, default=UNKNOWN_BYTES)
+    usable_bytes: Int64 = since(4, default=UNKNOWN_BYTES)
+    is_cordoned: Bool = since(5, default=False)
 
 
-@dataclass(slots=True)
-class DescribeLogDirsResponse:
-    """All configured log directories, in the order of log.dirs."""
+class DescribeLogDirsResponse(Struct, flexible=2):
+    """All configured log directories, in the order of log.dirs. Below version 3 a refusal looks like none."""
 
-    results: list[LogDirResult]
-    error: ErrorCode = ErrorCode.NONE
-
-
-@dataclass(slots=True)
-class AlterReplicaLogDirsTopic:
-    """Partitions of one topic."""
-
-    name: str
-    partitions: list[int]
+    throttle_ms: Int32 = 0
+    error: Error = since(3, default=ErrorCode.NONE)
+    results: Sequence[LogDirResult] = ()
 
 
-@dataclass(slots=True)
-class AlterReplicaLogDir:
-    """`path`: the log directory to move the partitions to."""
+class DescribeLogDirsTopic(Struct):
+    """Requested partitions of one topic."""
 
-    path: str
-    topics: list[AlterReplicaLogDirsTopic]
-
-
-@dataclass(slots=True)
-class AlterReplicaLogDirsRequest:
-    """A partition that occurs twice moves to its last directory."""
-
-    dirs: list[AlterReplicaLogDir]
+    name: String
+    partitions: Sequence[Int32]
 
 
-@dataclass(slots=True)
-class AlterReplicaLogDirsPartitionResult:
-    """No error: the move has begun, or nothing has to move. The Kafka dialect has no field for `message`."""
+class DescribeLogDirsRequest(Request, flexible=2):
+    """`topics` None: all partitions."""
 
-    partition: int
-    error: ErrorCode = ErrorCode.NONE
-    message: str | None = None
+    topics: Annotated[Sequence[DescribeLogDirsTopic] | None, Nullable()] = None
+
+    def refused(self, code: ErrorCode, message: str) -> DescribeLogDirsResponse:
+        """The code."""
+        return DescribeLogDirsResponse(error=code)
 
 
-@dataclass(slots=True)
-class AlterReplicaLogDirsTopicResult:
+class AlterReplicaLogDirsPartitionResult(Struct):
+    """No error: the move has begun, or nothing has to move. `message`: only in the native dialect."""
+
+    partition: Int32
+    error: Error = ErrorCode.NONE
+    message: str | None = unwired(default=None)
+
+
+class AlterReplicaLogDirsTopicResult(Struct):
     """Results of one topic."""
 
-    name: str
-    partitions: list[AlterReplicaLogDirsPartitionResult]
+    name: String
+    partitions: Sequence[AlterReplicaLogDirsPartitionResult]
 
 
-@dataclass(slots=True)
-class AlterReplicaLogDirsResponse:
+class AlterReplicaLogDirsResponse(Struct, flexible=2):
     """Topics in the order in which the request names them first."""
 
-    topics: list[AlterReplicaLogDirsTopicResult]
+    throttle_ms: Int32 = 0
+    topics: Sequence[AlterReplicaLogDirsTopicResult]
+
+
+class AlterReplicaLogDirsTopic(Struct):
+    """Partitions of one topic."""
+
+    name: String
+    partitions: Sequence[Int32]
+
+
+class AlterReplicaLogDir(Struct):
+    """`path`: the log directory to move the partitions to."""
+
+    path: String
+    topics: Sequence[AlterReplicaLogDirsTopic]
+
+
+class AlterReplicaLogDirsRequest(Request, flexible=2):
+    """A partition that occurs twice moves to its last directory."""
+
+    dirs: Sequence[AlterReplicaLogDir]
+
+    def refused(self, code: ErrorCode, message: str) -> AlterReplicaLogDirsResponse:
+        """The same refusal for every partition."""
+        return AlterReplicaLogDirsResponse(
+            topics=[
+                AlterReplicaLogDirsTopicResult(
+                    name=topic.name,
+                    partitions=[
+                        AlterReplicaLogDirsPartitionResult(partition=each, error=code) for each in topic.partitions
+                    ],
+                )
+                for target in self.dirs
+                for topic in target.topics
+            ]
+        )

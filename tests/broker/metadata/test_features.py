@@ -77,7 +77,7 @@ def test_level_0_writes_no_record_so_every_kafka_starts(tmp_path: Path) -> None:
 def test_a_raised_metadata_version_is_kept_and_later_records_follow_it(tmp_path: Path) -> None:
     with opened(tmp_path) as store:
         image = store.store.image
-        update = FeatureUpdate(METADATA_VERSION, 30)
+        update = FeatureUpdate(name=METADATA_VERSION, level=30)
         store.store.change(
             lambda each: plan_update_features(each, [update], node_id=1, kraft_version=0, has_consumer_groups=True)
         )
@@ -99,17 +99,17 @@ def test_initial_features_may_set_what_the_metadata_log_can_hold() -> None:
 @pytest.mark.parametrize(
     ("update", "levels"),
     [
-        (FeatureUpdate(TRANSACTION_VERSION, 0, SAFE_DOWNGRADE), {TRANSACTION_VERSION: 0}),
-        (FeatureUpdate(TRANSACTION_VERSION, 1, UNSAFE_DOWNGRADE), {TRANSACTION_VERSION: 1}),
-        (FeatureUpdate(TRANSACTION_VERSION, 2), {}),
-        (FeatureUpdate(STREAMS_VERSION, 0, SAFE_DOWNGRADE), {STREAMS_VERSION: 0}),
-        (FeatureUpdate(STREAMS_VERSION, 1), {}),
-        (FeatureUpdate(METADATA_VERSION, 30), {METADATA_VERSION: 30}),
-        (FeatureUpdate(METADATA_VERSION, 18, SAFE_DOWNGRADE), {METADATA_VERSION: 18}),
-        (FeatureUpdate(SHARE_VERSION, 0, SAFE_DOWNGRADE), {SHARE_VERSION: 0}),
-        (FeatureUpdate(SHARE_VERSION, 1), {}),
-        (FeatureUpdate("group.version", 1), {}),
-        (FeatureUpdate("kraft.version", 0, SAFE_DOWNGRADE), {}),
+        (FeatureUpdate(name=TRANSACTION_VERSION, level=0, upgrade_type=SAFE_DOWNGRADE), {TRANSACTION_VERSION: 0}),
+        (FeatureUpdate(name=TRANSACTION_VERSION, level=1, upgrade_type=UNSAFE_DOWNGRADE), {TRANSACTION_VERSION: 1}),
+        (FeatureUpdate(name=TRANSACTION_VERSION, level=2), {}),
+        (FeatureUpdate(name=STREAMS_VERSION, level=0, upgrade_type=SAFE_DOWNGRADE), {STREAMS_VERSION: 0}),
+        (FeatureUpdate(name=STREAMS_VERSION, level=1), {}),
+        (FeatureUpdate(name=METADATA_VERSION, level=30), {METADATA_VERSION: 30}),
+        (FeatureUpdate(name=METADATA_VERSION, level=18, upgrade_type=SAFE_DOWNGRADE), {METADATA_VERSION: 18}),
+        (FeatureUpdate(name=SHARE_VERSION, level=0, upgrade_type=SAFE_DOWNGRADE), {SHARE_VERSION: 0}),
+        (FeatureUpdate(name=SHARE_VERSION, level=1), {}),
+        (FeatureUpdate(name="group.version", level=1), {}),
+        (FeatureUpdate(name="kraft.version", level=0, upgrade_type=SAFE_DOWNGRADE), {}),
     ],
 )
 def test_an_update_writes_the_new_level(update: FeatureUpdate, levels: dict[str, int]) -> None:
@@ -117,7 +117,10 @@ def test_an_update_writes_the_new_level(update: FeatureUpdate, levels: dict[str,
 
 
 def test_of_several_updates_of_one_feature_the_last_counts() -> None:
-    updates = FeatureUpdate(TRANSACTION_VERSION, 9), FeatureUpdate(TRANSACTION_VERSION, 1, SAFE_DOWNGRADE)
+    updates = (
+        FeatureUpdate(name=TRANSACTION_VERSION, level=9),
+        FeatureUpdate(name=TRANSACTION_VERSION, level=1, upgrade_type=SAFE_DOWNGRADE),
+    )
     assert updated(*updates) == {TRANSACTION_VERSION: 1}
 
 
@@ -125,59 +128,59 @@ def test_of_several_updates_of_one_feature_the_last_counts() -> None:
     ("update", "sentence"),
     [
         (
-            FeatureUpdate(TRANSACTION_VERSION, 3),
+            FeatureUpdate(name=TRANSACTION_VERSION, level=3),
             "Invalid update version 3 for feature transaction.version. Local controller 1 only supports versions 0-2",
         ),
         (
-            FeatureUpdate(SHARE_VERSION, 2),
+            FeatureUpdate(name=SHARE_VERSION, level=2),
             "Invalid update version 2 for feature share.version. Local controller 1 only supports versions 0-1",
         ),
         (
-            FeatureUpdate(TRANSACTION_VERSION, -1, SAFE_DOWNGRADE),
+            FeatureUpdate(name=TRANSACTION_VERSION, level=-1, upgrade_type=SAFE_DOWNGRADE),
             "Invalid update version -1 for feature transaction.version. A feature version cannot be less than 0.",
         ),
         (
-            FeatureUpdate(TRANSACTION_VERSION, 1),
+            FeatureUpdate(name=TRANSACTION_VERSION, level=1),
             "Invalid update version 1 for feature transaction.version. Can't downgrade the version of this feature "
             "without setting the upgrade type to either safe or unsafe downgrade.",
         ),
         (
-            FeatureUpdate(METADATA_VERSION, 30, SAFE_DOWNGRADE),
+            FeatureUpdate(name=METADATA_VERSION, level=30, upgrade_type=SAFE_DOWNGRADE),
             "Invalid update version 30 for feature metadata.version. Can't downgrade to a newer version.",
         ),
         (
-            FeatureUpdate(TRANSACTION_VERSION, 2, 0),
+            FeatureUpdate(name=TRANSACTION_VERSION, level=2, upgrade_type=0),
             "Invalid update version 2 for feature transaction.version. The controller does not support the given "
             "upgrade type.",
         ),
         (
-            FeatureUpdate(METADATA_VERSION, 31),
+            FeatureUpdate(name=METADATA_VERSION, level=31),
             "Invalid update version 31 for feature metadata.version. Local controller 1 only supports versions 7-30",
         ),
         (
-            FeatureUpdate(METADATA_VERSION, 16, SAFE_DOWNGRADE),
+            FeatureUpdate(name=METADATA_VERSION, level=16, upgrade_type=SAFE_DOWNGRADE),
             "Unsupported metadata.version downgrade from 19 to 16. Refusing to perform the requested downgrade because "
             "it might delete metadata information.",
         ),
         (
-            FeatureUpdate(METADATA_VERSION, 16, UNSAFE_DOWNGRADE),
+            FeatureUpdate(name=METADATA_VERSION, level=16, upgrade_type=UNSAFE_DOWNGRADE),
             "Unsupported metadata.version downgrade from 19 to 16. Unsafe metadata downgrade is not supported in this "
             "version.",
         ),
         (
-            FeatureUpdate(STREAMS_VERSION, 2),
+            FeatureUpdate(name=STREAMS_VERSION, level=2),
             "Invalid update version 2 for feature streams.version. Local controller 1 only supports versions 0-1",
         ),
         (
-            FeatureUpdate("what.version", 0, SAFE_DOWNGRADE),
+            FeatureUpdate(name="what.version", level=0, upgrade_type=SAFE_DOWNGRADE),
             "Invalid update version 0 for feature what.version. Feature what.version not found.",
         ),
         (
-            FeatureUpdate("kraft.version", 1),
+            FeatureUpdate(name="kraft.version", level=1),
             "Invalid update version 1 for feature kraft.version. Local controller 1 does not support this feature.",
         ),
         (
-            FeatureUpdate("group.version", 0, SAFE_DOWNGRADE),
+            FeatureUpdate(name="group.version", level=0, upgrade_type=SAFE_DOWNGRADE),
             "Invalid update version 0 for feature group.version. It is 1 while group.coordinator.rebalance.protocols "
             "contains consumer, else 0.",
         ),
@@ -185,13 +188,13 @@ def test_of_several_updates_of_one_feature_the_last_counts() -> None:
 )
 def test_a_refused_update_refuses_all_with_kafkas_message(update: FeatureUpdate, sentence: str) -> None:
     with pytest.raises(BrokerError) as caught:
-        updated(FeatureUpdate(METADATA_VERSION, 21), update)
+        updated(FeatureUpdate(name=METADATA_VERSION, level=21), update)
     assert caught.value.code is ErrorCode.INVALID_UPDATE_VERSION
     head = "The update failed for all features since the following feature had an error: "
     assert caught.value.message == head + sentence
 
 
 def test_the_voters_in_the_log_stay() -> None:
-    assert updated(FeatureUpdate("kraft.version", 1), kraft_version=1) == {}
+    assert updated(FeatureUpdate(name="kraft.version", level=1), kraft_version=1) == {}
     with pytest.raises(BrokerError, match="Can't downgrade the version of this feature"):
-        updated(FeatureUpdate("kraft.version", 0, SAFE_DOWNGRADE), kraft_version=1)
+        updated(FeatureUpdate(name="kraft.version", level=0, upgrade_type=SAFE_DOWNGRADE), kraft_version=1)

@@ -65,7 +65,10 @@ class TwoDisks:
     def where(self, topic: str = "t") -> dict[str, LogDirPartition]:
         """Return the logs of partition 0 by directory."""
         with self.client() as client:
-            answer = client.call(ApiKey.DESCRIBE_LOG_DIRS, DescribeLogDirsRequest([DescribeLogDirsTopic(topic, [0])]))
+            answer = client.call(
+                ApiKey.DESCRIBE_LOG_DIRS,
+                DescribeLogDirsRequest(topics=[DescribeLogDirsTopic(name=topic, partitions=[0])]),
+            )
         return {result.path: entry for result in answer.results for each in result.topics for entry in each.partitions}
 
 
@@ -73,7 +76,7 @@ def alter(
     client: WireClient, path: Path | str, topic: str = "t", partition: int = 0
 ) -> AlterReplicaLogDirsPartitionResult:
     request = AlterReplicaLogDirsRequest(
-        [AlterReplicaLogDir(str(path), [AlterReplicaLogDirsTopic(topic, [partition])])]
+        dirs=[AlterReplicaLogDir(path=str(path), topics=[AlterReplicaLogDirsTopic(name=topic, partitions=[partition])])]
     )
     result: AlterReplicaLogDirsPartitionResult = (
         client.call(ApiKey.ALTER_REPLICA_LOG_DIRS, request).topics[0].partitions[0]

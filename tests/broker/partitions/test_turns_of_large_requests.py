@@ -75,7 +75,7 @@ from barnabas.protocol.messages.share.group_state import (
     DeletedTopic,
     DeleteShareGroupStateRequest,
 )
-from barnabas.protocol.messages.topics.describe_topic_partitions import DescribeTopicPartitionsRequest
+from barnabas.protocol.messages.topics.describe_topic_partitions import DescribeTopicPartitionsRequest, TopicToDescribe
 from barnabas.protocol.messages.topics.elect_leaders import PREFERRED, ElectLeadersRequest, ElectLeadersTopic
 from barnabas.protocol.messages.topics.metadata import MetadataRequest
 from barnabas.protocol.messages.transactions.add_partitions_to_txn import (
@@ -138,7 +138,9 @@ def ask_find_coordinator() -> Any:
 
 
 def ask_describe_topic_partitions() -> Any:
-    return DescribeTopicPartitionsHandler(STORE, NOTHING)(SESSION, DescribeTopicPartitionsRequest(NAMES, 2000))
+    return DescribeTopicPartitionsHandler(STORE, NOTHING)(
+        SESSION, DescribeTopicPartitionsRequest(topics=[TopicToDescribe(name=name) for name in NAMES])
+    )
 
 
 def ask_describe_configs() -> Any:
@@ -250,15 +252,19 @@ def ask_describe_acls() -> Any:
 
 
 def ask_elect_leaders() -> Any:
-    topics = [ElectLeadersTopic(name, [0]) for name in NAMES]
+    topics = [ElectLeadersTopic(name=name, partitions=[0]) for name in NAMES]
     open_session: Any = SimpleNamespace(access=None)
-    return ElectLeadersHandler(STORE, PARTITIONS, PROBE)(open_session, ElectLeadersRequest(PREFERRED, topics))
+    return ElectLeadersHandler(STORE, PARTITIONS, PROBE)(
+        open_session, ElectLeadersRequest(election_type=PREFERRED, topics=topics)
+    )
 
 
 def ask_elect_leaders_of_one_topic() -> Any:
-    topics = [ElectLeadersTopic("name-0", list(range(len(NAMES))))]
+    topics = [ElectLeadersTopic(name="name-0", partitions=list(range(len(NAMES))))]
     open_session: Any = SimpleNamespace(access=None)
-    return ElectLeadersHandler(STORE, PARTITIONS, PROBE)(open_session, ElectLeadersRequest(PREFERRED, topics))
+    return ElectLeadersHandler(STORE, PARTITIONS, PROBE)(
+        open_session, ElectLeadersRequest(election_type=PREFERRED, topics=topics)
+    )
 
 
 def ask_write_txn_markers_of_one_topic() -> Any:
