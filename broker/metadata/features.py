@@ -20,9 +20,8 @@ from typing import Final
 
 from barnabas.broker.metadata.image import MetadataImage
 from barnabas.broker.metadata.plan import Plan
-from barnabas.broker.metadata.served_features import served_features
+from barnabas.broker.metadata.served_features import Feature, served_features
 from barnabas.protocol.errors import BrokerError, ErrorCode
-from barnabas.protocol.messages.cluster.api_versions import Feature
 from barnabas.protocol.messages.cluster.update_features import (
     SAFE_DOWNGRADE,
     UNSAFE_DOWNGRADE,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from barnabas.broker.metadata.image import MetadataImage
-from barnabas.protocol.messages.cluster.api_versions import Feature
 from barnabas.protocol.metadata.levels import (
     GROUP_VERSION,
     METADATA_VERSION,
@@ -17,6 +18,15 @@ from barnabas.protocol.metadata.levels import (
     STREAMS_VERSION,
     TRANSACTION_VERSION,
 )
+
+
+class Feature(NamedTuple):
+    """A feature of the cluster: the supported levels and the finalized one."""
+
+    name: str
+    min_version: int
+    max_version: int
+    level: int
 
 
 def served_features(image: MetadataImage, *, has_consumer_groups: bool) -> list[Feature]:

@@ -35,9 +35,10 @@ from barnabas.clients.security.tls_context import TlsContextSource, tls_fault
 from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.framing import SIZE_PREFIX
 from barnabas.protocol.kafka.client.api import ClientApi, VersionRanges
-from barnabas.protocol.kafka.client.api_versions import API_VERSIONS, ServedApis, Software
+from barnabas.protocol.kafka.client.api_versions import API_VERSIONS
 from barnabas.protocol.kafka.client.sasl import SASL_AUTHENTICATE, SASL_HANDSHAKE
 from barnabas.protocol.messages.api_key import OWN_SOFTWARE, ApiKey
+from barnabas.protocol.messages.cluster.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
 MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024
 """Far above any answer without records: a larger one is refused before memory is allocated."""
@@ -45,7 +46,7 @@ MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024
 _MAX_CORRELATION_ID: Final = (1 << 31) - 1
 _CORRELATION_ID_SIZE: Final = 4
 _API_POSITION: Final = SIZE_PREFIX
-_SOFTWARE: Final = Software(OWN_SOFTWARE, __version__)
+_SOFTWARE: Final = ApiVersionsRequest(client=OWN_SOFTWARE, client_version=__version__)
 _LOGIN: Final[Mapping[ApiKey, ClientApi]] = {each.key: each for each in (SASL_HANDSHAKE, SASL_AUTHENTICATE)}
 _USED_LIFETIME: Final = (0.85, 0.95)
 """Part of a session's lifetime after which another connection is opened, as Kafka's clients log in again."""
@@ -252,7 +253,7 @@ class KafkaConnection(asyncio.BufferedProtocol):
         return self._correlation_id
 
     async def _greet(self) -> None:
-        served: ServedApis = await self._exchange(API_VERSIONS, API_VERSIONS.highest, _SOFTWARE)
+        served: ApiVersionsResponse = await self._exchange(API_VERSIONS, API_VERSIONS.highest, _SOFTWARE)
         if served.error is ErrorCode.UNSUPPORTED_VERSION:
             served = await self._exchange(API_VERSIONS, API_VERSIONS.lowest, _SOFTWARE)
         if served.error is not ErrorCode.NONE:

@@ -372,7 +372,7 @@ class Connection(asyncio.BufferedProtocol):
 
     async def _greet(self) -> None:
         """Exchange ApiVersions and keep the APIs that the broker serves."""
-        hello = ApiVersionsRequest(CLIENT_NAME, self._settings.client_version)
+        hello = ApiVersionsRequest(client=CLIENT_NAME, client_version=self._settings.client_version)
         try:
             self._hello = await self.request(ApiKey.API_VERSIONS, hello, timeout_ms=self._settings.connect_timeout_ms)
         except RefusedError as error:

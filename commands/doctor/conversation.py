@@ -179,7 +179,9 @@ class Conversation:
         return Hello(KAFKA, client_requests.api_versions_answer(self._correlation_id, answer))
 
     def _greet_natively(self) -> Hello:
-        found = self._ask_natively(ApiKey.API_VERSIONS, ApiVersionsRequest(CLIENT_ID, __version__))
+        found = self._ask_natively(
+            ApiKey.API_VERSIONS, ApiVersionsRequest(client=CLIENT_ID, client_version=__version__)
+        )
         return Hello(NATIVE, {int(each.api): (each.min_version, each.max_version) for each in found.apis})
 
     def _ask_natively(self, api: ApiKey, request: object) -> Any:

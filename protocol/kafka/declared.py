@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.wire.structures import Request, Struct
+from barnabas.protocol.wire.structures import Encoded, Request, Struct
 
 R = TypeVar("R", bound=Request)
 
@@ -18,14 +18,14 @@ def served(
     request_type: type[R],
 ) -> tuple[
     Callable[[int, memoryview], R],
-    Callable[[int, Struct], bytes],
+    Callable[[int, Struct | Encoded], bytes],
     Callable[[int, R, ErrorCode, str], bytes],
 ]:
     """Return `decode_request`, `encode_response` and `encode_error` of an API."""
     return request_type.decode, _encode_response, _encode_error
 
 
-def _encode_response(version: int, response: Struct) -> bytes:
+def _encode_response(version: int, response: Struct | Encoded) -> bytes:
     return response.encode(version)
 
 

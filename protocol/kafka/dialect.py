@@ -42,7 +42,9 @@ def refuse_unknown(header: RequestHeader) -> tuple[bytes, Sequence[Piece]]:
     if header.api != ApiKey.API_VERSIONS:
         raise FrameError(f"api {header.api} version {header.version} is not served here")
     route = ROUTES[ApiKey.API_VERSIONS, 0]
-    body = route.codec.encode_error(0, None, ErrorCode.UNSUPPORTED_VERSION, "")
+    codec = route.codec
+    request = codec.decode_request(0, memoryview(b""))
+    body = codec.encode_error(0, request, ErrorCode.UNSUPPORTED_VERSION, "")
     return response_frame(header.correlation_id, route, body)
 
 

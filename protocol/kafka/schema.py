@@ -236,18 +236,6 @@ class Array(NamedTuple):
         return write
 
 
-class Encoded(NamedTuple):
-    """A field of an answer whose value is the encoding of `type` already."""
-
-    type: Type
-
-    def reader(self, version: int, flexible: bool) -> Read:
-        raise NotImplementedError
-
-    def writer(self, version: int, flexible: bool) -> Write:
-        return bytearray.extend
-
-
 class Versions(NamedTuple):
     """A field that is not in all versions."""
 
@@ -481,8 +469,6 @@ STRING: Final = Sized("string")
 NULLABLE_STRING: Final = Sized("string", nullable_from=0)
 MESSAGE: Final = Sized("string", nullable_from=0, longest=MAX_MESSAGE_CHARACTERS)
 """An error's message, cut to what a string of a classic version holds: it may quote a very long name."""
-FAILURE_MESSAGE: Final = Computed(MESSAGE, lambda result: result.message if result.error else None)
-"""The message of a result with an error; clients expect none from a success."""
 BYTES: Final = Sized("bytes")
 NO_THROTTLE: Final = Constant(INT32, 0)
 """`throttle_time_ms`: no client is throttled."""

@@ -21,7 +21,8 @@ def encode_request(request: ApiVersionsRequest) -> dict[str, Any]:
 def decode_request(body: dict[str, Any]) -> ApiVersionsRequest:
     """Raises DecodeError, naming the field."""
     return ApiVersionsRequest(
-        text(field(body, "client", ""), "client"), text(field(body, "client_version", ""), "client_version")
+        client=text(field(body, "client", ""), "client"),
+        client_version=text(field(body, "client_version", ""), "client_version"),
     )
 
 
@@ -52,4 +53,6 @@ def decode_response(body: dict[str, Any]) -> ApiVersionsResponse:
 def _range(entry: Any) -> ApiVersionRange:
     value, low, high = row(entry, "apis[]", 3)
     number = integer(value, "api", INT16)
-    return ApiVersionRange(KEYS.get(number, number), integer(low, "min", INT16), integer(high, "max", INT16))
+    return ApiVersionRange(
+        api=KEYS.get(number, number), min_version=integer(low, "min", INT16), max_version=integer(high, "max", INT16)
+    )

@@ -37,7 +37,7 @@ of array items, and every fault is a DecodeError that names the field.
     source        generated functions, and the place of an error in them
     decoding      writes decoders
     encoding      writes encoders
-    structures    Struct and Request, the base classes
+    structures    Struct and Request, the base classes; Encoded, for an answer that is encoded once
 
 Source: Kafka's message generator. docs/decisions has the reasons for this design.
 """

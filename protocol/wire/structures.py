@@ -135,6 +135,19 @@ def _comparable(field: Field, value: Struct) -> Any:
     return tuple(found) if isinstance(field.kind, Array) and found is not None else found
 
 
+class Encoded:
+    """An answer whose bytes are known: one that is the same for many requests is encoded once."""
+
+    __slots__ = ("_data",)
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def encode(self, version: int) -> bytes:
+        """Return the bytes, which are those of the version."""
+        return self._data
+
+
 def _write_init(structure: Any) -> Callable[..., None]:
     """Give a class a constructor with its fields as parameters, at the first use, and return it."""
     defaults = {name: note_of(declared).default for name, declared in structure.wire_defaults.items()}

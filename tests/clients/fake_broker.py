@@ -304,8 +304,15 @@ class FakeBroker:
     async def _serve(self, api: ApiKey, request: Any) -> Any:
         match api:
             case ApiKey.API_VERSIONS:
-                ranges = [ApiVersionRange(int(key), 0, 0) for key in self.apis]
-                return ApiVersionsResponse("fake", "1", "fake-cluster", self.node_id, ranges, self.max_frame_bytes)
+                ranges = [ApiVersionRange(api=int(key), min_version=0, max_version=0) for key in self.apis]
+                return ApiVersionsResponse(
+                    server="fake",
+                    server_version="1",
+                    cluster_id="fake-cluster",
+                    node_id=self.node_id,
+                    apis=ranges,
+                    max_frame_bytes=self.max_frame_bytes,
+                )
             case ApiKey.METADATA:
                 return self._metadata(request)
             case ApiKey.PRODUCE:

@@ -51,8 +51,13 @@ class ThrottlingBroker:
                 await asyncio.sleep(self.muted_until - loop.time())
             response: Any = MetadataResponse(cluster_id="c")
             if header.api == ApiKey.API_VERSIONS:
-                apis = [ApiVersionRange(api, 0, 0) for api in (ApiKey.API_VERSIONS, ApiKey.METADATA)]
-                response = ApiVersionsResponse("b", "1", "c", 1, apis, 1 << 20)
+                apis = [
+                    ApiVersionRange(api=api, min_version=0, max_version=0)
+                    for api in (ApiKey.API_VERSIONS, ApiKey.METADATA)
+                ]
+                response = ApiVersionsResponse(
+                    server="b", server_version="1", cluster_id="c", node_id=1, apis=apis, max_frame_bytes=1 << 20
+                )
             frame = codec.encode_response(header, response, 0)
             if self.received.count(ApiKey.METADATA) == 1:
                 frame = codec.with_throttle(header, frame, THROTTLE_MS)

@@ -268,8 +268,15 @@ EXCHANGES: list[tuple[ApiKey, Any, Any]] = [
     ),
     (
         ApiKey.API_VERSIONS,
-        ApiVersionsRequest("me", "1"),
-        ApiVersionsResponse("barnabas", "0", "c", 1, [ApiVersionRange(0, 0, 0)], 100),
+        ApiVersionsRequest(client="me", client_version="1"),
+        ApiVersionsResponse(
+            server="barnabas",
+            server_version="0",
+            cluster_id="c",
+            node_id=1,
+            apis=[ApiVersionRange(api=0, min_version=0, max_version=0)],
+            max_frame_bytes=100,
+        ),
     ),
     (
         ApiKey.DESCRIBE_PRODUCERS,
@@ -643,8 +650,15 @@ def test_barnabas_own_apis_keep_their_numbers_for_brokers_and_clients_of_mixed_v
 ) -> None:
     request_, response = next((request, response) for key, request, response in EXCHANGES if key == api)
     request_header = codec.read_request(memoryview(request_frame(api, request_)))
-    hello = ApiVersionsResponse("b", "1", "c", 1, [ApiVersionRange(api, 0, 0)], 1)
-    greeted = response_frame(ApiKey.API_VERSIONS, ApiVersionsRequest("t", "1"), hello)
+    hello = ApiVersionsResponse(
+        server="b",
+        server_version="1",
+        cluster_id="c",
+        node_id=1,
+        apis=[ApiVersionRange(api=api, min_version=0, max_version=0)],
+        max_frame_bytes=1,
+    )
+    greeted = response_frame(ApiKey.API_VERSIONS, ApiVersionsRequest(client="t", client_version="1"), hello)
     for frame in (
         request_frame(api, request_),
         response_frame(api, request_, response),
@@ -748,7 +762,9 @@ def test_keys_from_the_future_are_ignored() -> None:
 
 def test_a_requests_header_is_limited_and_an_answers_is_not() -> None:
     padding = "x" * (3 << 20)
-    request = b"".join(codec.encode_request(ApiKey.API_VERSIONS, 1, None, ApiVersionsRequest(padding, "")))
+    request = b"".join(
+        codec.encode_request(ApiKey.API_VERSIONS, 1, None, ApiVersionsRequest(client=padding, client_version=""))
+    )
     with pytest.raises(FrameError, match="is above 2097152"):
         codec.read_request(memoryview(request)[4:])
     header = codec.RequestHeader(ApiKey.METADATA, 0, 1, None, {}, memoryview(b""))

@@ -28,7 +28,7 @@ from barnabas.broker.security.sasl.work_queue import WorkQueue
 from barnabas.config.listeners import Listener
 from barnabas.protocol.framing import FrameLimit
 from barnabas.protocol.messages.api_key import ApiKey
-from barnabas.protocol.messages.cluster.api_versions import ApiVersionsResponse
+from barnabas.protocol.messages.cluster.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.protocol.messages.security.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 from barnabas.protocol.messages.topics.metadata import MetadataResponse
 from barnabas.protocol.native import codec
@@ -108,6 +108,11 @@ def scram() -> SaslServer:
     return ScramServer(SCRAM_SHA_256, Users(), b"secret")
 
 
+def _versions(session: Session, request: ApiVersionsRequest) -> ApiVersionsResponse:
+    request.check()
+    return ApiVersionsResponse(server="test", server_version="1", cluster_id="cluster", node_id=1, max_frame_bytes=1)
+
+
 class GatedListener:
     """A listener with PLAIN and SCRAM-SHA-256, whose clock stands still until the test advances it."""
 
@@ -127,7 +132,7 @@ class GatedListener:
         exchanges = {"PLAIN": plain, "SCRAM-SHA-256": scram, **(more or {})}
         dispatcher = Dispatcher(
             {
-                ApiKey.API_VERSIONS: lambda session, request: ApiVersionsResponse("test", "1", "cluster", 1, [], 1),
+                ApiKey.API_VERSIONS: _versions,
                 ApiKey.METADATA: self._metadata,
                 ApiKey.SASL_HANDSHAKE: sasl_handshake,
                 ApiKey.SASL_AUTHENTICATE: sasl_authenticate,

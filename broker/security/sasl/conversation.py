@@ -176,7 +176,7 @@ class Conversation:
             return self._refuse(NOT_SASL if self._frames == 1 else "another request than SaslHandshake")
         if dialect.is_supported(header):
             try:
-                dialect.decode_body(header)
+                dialect.decode_body(header).check()
                 self._state = _State.HANDSHAKE
             except BrokerError as error:
                 if frame[0] == NATIVE_MAGIC:

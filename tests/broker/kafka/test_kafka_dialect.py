@@ -131,7 +131,7 @@ def test_both_dialects_are_served_on_one_connection(daemon: Daemon, kafka: Kafka
     from tests.support.wire import WireClient
 
     with WireClient(daemon.host, daemon.port) as native:
-        native.socket.sendall(native.frame(ApiKey.API_VERSIONS, ApiVersionsRequest("t", "1")))
+        native.socket.sendall(native.frame(ApiKey.API_VERSIONS, ApiVersionsRequest(client="t", client_version="1")))
         assert native.receive().error == 0
         kafka.socket, native.socket = native.socket, kafka.socket
         kafka.send(message_type("api_versions", 0, "request")())

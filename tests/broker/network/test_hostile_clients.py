@@ -47,7 +47,7 @@ from tests.support.wire import WireClient, fetch_request, produce_request
 FRAMES = 1500
 MIB = 1 << 20
 PREFIX = SIZE_PREFIX + 4
-HELLO = ApiVersionsRequest("tester", "1")
+HELLO = ApiVersionsRequest(client="tester", client_version="1")
 
 
 def requests(rng: random.Random, batch: Batch) -> list[tuple[ApiKey, Any]]:

@@ -141,7 +141,7 @@ def test_pipelined_requests_are_answered_in_order(tls_daemon: Daemon, authority:
 
 def test_a_plaintext_client_gets_a_close_and_the_log_a_hint(tls_daemon: Daemon) -> None:
     with WireClient(tls_daemon.host, tls_daemon.port) as client:
-        client.send(ApiKey.API_VERSIONS, ApiVersionsRequest("test", "1"))
+        client.send(ApiKey.API_VERSIONS, ApiVersionsRequest(client="test", client_version="1"))
         assert client.is_closed_by_broker()
     logged(tls_daemon, "the first bytes are not TLS; does the client use PLAINTEXT")
 

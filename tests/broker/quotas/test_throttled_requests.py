@@ -344,7 +344,9 @@ def test_an_unserved_request_of_the_native_dialect_counts(
 ) -> None:
     broker.set_quotas(request_percentage=0.0001)
     connection = broker.connect()
-    frame = bytearray(b"".join(codec.encode_request(ApiKey.API_VERSIONS, 7, "app", ApiVersionsRequest("", ""))))
+    frame = bytearray(
+        b"".join(codec.encode_request(ApiKey.API_VERSIONS, 7, "app", ApiVersionsRequest(client="", client_version="")))
+    )
     frame[frame.index(b"\x95") + 2] = 99  # the version
     read = native.refuse_unknown
 

@@ -17,7 +17,7 @@ from barnabas.protocol.kafka import client
 from barnabas.protocol.kafka.apis import KAFKA_APIS
 from barnabas.protocol.kafka.client import transactions
 from barnabas.protocol.kafka.client.api import ClientApi
-from barnabas.protocol.kafka.client.api_versions import API_VERSIONS, Software
+from barnabas.protocol.kafka.client.api_versions import API_VERSIONS
 from barnabas.protocol.kafka.client.fetch import (
     FETCH,
     EpochEnd,
@@ -208,7 +208,6 @@ _ACKNOWLEDGED = [
     AcknowledgeTopic(topic_id=bytes(range(16)), partitions=[AcknowledgePartition(partition=3, batches=[_BATCH])])
 ]
 REQUESTS: list[tuple[ClientApi, Any, dict[str, int]]] = [
-    (API_VERSIONS, Software("barnabas", "1.0"), {"client": 3, "client_version": 3}),
     (LIST_OFFSETS, ListOffsetsRequest(1, [ListOffsetsTopic("t", [ListOffsetsPartition(3, -2, 9)])]), {}),
     (OFFSET_FOR_LEADER_EPOCH, OffsetForLeaderEpochRequest([EpochTopic("t", [EpochPartition(3, 5, 9)])]), {}),
     (

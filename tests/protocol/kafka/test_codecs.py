@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from contextlib import nullcontext
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -13,10 +14,10 @@ from kio.schema.index import schema_name_map
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.kafka import dialect
 from barnabas.protocol.kafka.apis import KAFKA_APIS, ROUTES, KafkaApi
-from barnabas.protocol.kafka.cluster import api_versions
 from barnabas.protocol.kafka.data import init_producer_id, list_offsets, offset_for_leader_epoch
 from barnabas.protocol.kafka.topics import metadata
-from barnabas.protocol.messages.cluster.api_versions import ApiVersionsResponse, Feature
+from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.cluster.api_versions import ApiVersionsRequest
 from barnabas.protocol.messages.data import list_offsets as offsets
 from barnabas.protocol.messages.data.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from barnabas.protocol.messages.data.offset_for_leader_epoch import (
@@ -56,20 +57,18 @@ def test_every_row_of_the_table_agrees_with_kio(api: KafkaApi) -> None:
         assert header.__flexible__ == route.response_is_flexible
 
 
-@pytest.mark.parametrize("version", range(3))
-def test_old_requests_of_api_versions_are_empty(version: int) -> None:
-    assert api_versions.decode_request(version, memoryview(b"")).client == ""
+@pytest.mark.parametrize("version", range(5))
+def test_a_client_of_api_versions_has_a_proper_name_from_version_3_on(version: int) -> None:
+    request = ApiVersionsRequest(client="a b", client_version="1", version=version)
+    with pytest.raises(BrokerError, match="not well formed") if version >= 3 else nullcontext():
+        request.check()
 
 
-@pytest.mark.parametrize("version", [3, 4])
-def test_features_are_answered_from_version_3_on(version: int) -> None:
-    features = [Feature("metadata.version", 7, 30, 19), Feature("from.zero", 0, 2, 0)]
-    response = ApiVersionsResponse("b", "1", "c", 1, [], 100, features, 44)
-    found = answer("api_versions", version, api_versions.encode_response(version, response))
-    supported = [(each.name, each.min_version, each.max_version) for each in found.supported_features]
-    assert supported == [("metadata.version", 7, 30), *([("from.zero", 0, 2)] if version >= 4 else [])]
-    assert [(each.name, each.max_version_level) for each in found.finalized_features] == [("metadata.version", 19)]
-    assert found.finalized_features_epoch == 44
+def test_api_versions_names_its_own_versions_to_a_client_with_another() -> None:
+    (api,) = (each for each in KAFKA_APIS if each.key is ApiKey.API_VERSIONS)
+    refusal = ApiVersionsRequest().refused(ErrorCode.UNSUPPORTED_VERSION, "")
+    assert refusal.ranges == {18: (api.lowest, api.highest)}
+    assert ApiVersionsRequest().refused(ErrorCode.INVALID_REQUEST, "").ranges == {}
 
 
 METADATA_VERSIONS = range(14)

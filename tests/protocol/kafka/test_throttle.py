@@ -17,7 +17,7 @@ from barnabas.protocol.kafka.apis import KAFKA_APIS
 from barnabas.protocol.kafka.cluster import api_versions
 from barnabas.protocol.kafka.throttle import with_throttle
 from barnabas.protocol.messages.api_key import ApiKey
-from barnabas.protocol.messages.cluster.api_versions import ApiVersionsResponse, Feature
+from barnabas.protocol.messages.cluster.api_versions import ApiVersionRange, ApiVersionsResponse, SupportedFeature
 from tests.support.kafka.kafka_wire import message_type, read, written
 
 THROTTLE_MS = 0x01020304
@@ -79,8 +79,10 @@ def test_the_field_is_where_kio_reads_it(api: ApiKey, version: int) -> None:
 
 @pytest.mark.parametrize("version", range(5))
 def test_the_broker_s_own_list_of_apis_carries_it(version: int) -> None:
-    features = [Feature("metadata.version", 7, 30, 19)]
-    body = api_versions.encode_response(version, ApiVersionsResponse("b", "1", "c", 1, [], 100, features, 44))
+    features = [SupportedFeature(name="metadata.version", min_version=7, max_version=30)]
+    apis = [ApiVersionRange(api=each.key, min_version=0, max_version=each.highest) for each in KAFKA_APIS]
+    answer = ApiVersionsResponse(apis=apis, supported_features=features, features_epoch=44)
+    body = api_versions.encode_response(version, answer)
     frame = with_throttle(ApiKey.API_VERSIONS, version, frame_of(body, False), THROTTLE_MS, is_flexible=False)
     found = read(message_type("api_versions", version, "response"), frame[8:])
     assert version == 0 or found.throttle_time == timedelta(milliseconds=THROTTLE_MS)

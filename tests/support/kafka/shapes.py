@@ -12,7 +12,6 @@ from barnabas.protocol.kafka.schema import (
     Array,
     Computed,
     Constant,
-    Encoded,
     Fixed,
     Nullable,
     Records,
@@ -34,7 +33,7 @@ Shape = Any
 def shape_of_table(kind: Any, version: int) -> Shape:
     """Return the shape of a type of a field table."""
     match kind:
-        case Computed() | Constant() | Encoded():
+        case Computed() | Constant():
             return shape_of_table(kind.type, version)
         case Tagged():
             return "tagged", kind.tag, shape_of_table(kind.type, version)

@@ -110,7 +110,7 @@ def test_a_bare_exchange_fails_without_an_answer(peer: GatedPeer) -> None:
 
 
 def test_a_native_client_authenticates(server: GatedListener, peer: GatedPeer) -> None:
-    hello = peer.native(ApiKey.API_VERSIONS, ApiVersionsRequest("test", "1"))
+    hello = peer.native(ApiKey.API_VERSIONS, ApiVersionsRequest(client="test", client_version="1"))
     assert hello is not None
     assert hello.error == 0
     handshake = peer.native_handshake("PLAIN")
