@@ -14,7 +14,7 @@ from barnabas.config import (
     describe_topic,
 )
 from barnabas.config.client_metrics_configs import CLIENT_METRICS_CONFIGS
-from barnabas.config.group_configs import GROUP_CONFIGS, describe_group, group_synonyms
+from barnabas.config.group_configs import describe_group, group_synonyms
 from barnabas.config.property import BadValueError, show
 from barnabas.config.synonyms import Synonym, broker_synonyms, topic_synonyms
 from barnabas.config.unserved_configs import UnservedConfig, describe_unserved_broker, describe_unserved_topic
@@ -36,7 +36,10 @@ _OWN_SOURCES: Final = frozenset(
 def topic_entries(
     config: BrokerConfig, overrides: Mapping[str, str], *, with_synonyms: bool = False, with_docs: bool = True
 ) -> list[ConfigEntry]:
-    """Describe a topic's configuration; `overrides` are the topic's own configs."""
+    """Describe a topic's configuration; `overrides` are the topic's own configs.
+
+    As in Kafka 4.3, stored ones of an unknown name, such as those of Kafka 3, are left out; here and of groups.
+    """
     entries = []
     for known, value in describe_topic(config, overrides):
         if known.name == _INTERNAL and value.is_default:
@@ -57,9 +60,6 @@ def group_entries(
     for known, value in describe_group(config, overrides):
         synonyms = [Synonym(*each) for each in group_synonyms(config, known, value)] if with_synonyms else []
         entries.append(_entry(known, value, synonyms, read_only=False, with_docs=with_docs))
-    for name, text in overrides.items():
-        if name not in GROUP_CONFIGS:
-            entries.append(_of_unknown_type(name, text, ConfigSource.GROUP_CONFIG, with_synonyms))
     return entries
 
 

@@ -15,7 +15,6 @@ from barnabas.config.property import Property
 from barnabas.config.property_values import DEFAULT_ORIGIN, PropertyValues
 from barnabas.config.synonyms import Synonym
 from barnabas.config.tables.kafka_properties import unserved_broker_properties, unserved_topic_properties
-from barnabas.config.tables.topic_properties import TOPIC_PROPERTIES
 from barnabas.config.value import ConfigSource, ConfigValue, trim
 
 
@@ -48,8 +47,7 @@ def describe_unserved_topic(config: PropertyValues, overrides: Mapping[str, str]
             layers += _of_broker(config, synonym.name, unserved_broker_properties().get(synonym.name)).layers
         value = layers[0].value if layers else _default_of(known)
         described.append(UnservedConfig(name, known, value, layers))
-    others = [_own(*each) for each in overrides.items() if each[0] not in table and each[0] not in TOPIC_PROPERTIES]
-    return described + [UnservedConfig(each.name, None, each.value, [each]) for each in others]
+    return described
 
 
 def _of_broker(config: PropertyValues, name: str, known: Property | None) -> UnservedConfig:

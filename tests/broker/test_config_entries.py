@@ -43,6 +43,13 @@ def test_a_topics_own_value() -> None:
     assert all(synonyms[0] == value for value, synonyms in found.values())
 
 
+def test_stored_configs_of_an_unknown_name_are_left_out() -> None:
+    """Also those that Kafka 4 has removed; tests/interop/directories/test_stored_configs_kafka.py asks Kafka itself."""
+    overrides = {"message.format.version": "3.0", "made.up": "x"}
+    assert topic_entries(load(), overrides) == topic_entries(load(), {})
+    assert group_entries(load(), {"consumer.new": "7"}) == group_entries(load(), {})
+
+
 def test_a_groups_own_value_and_one_that_it_inherits() -> None:
     config = load(overrides=["group.share.delivery.count.limit=07"])
     overrides = {"consumer.session.timeout.ms": " +050000 ", "share.renew.acknowledge.enable": "FALSE"}
