@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.metadata.errors import MetadataError
 from barnabas.broker.storage.files.errors import StorageError
@@ -26,6 +26,9 @@ from barnabas.protocol.metadata.records import (
 from barnabas.protocol.topic_name import is_internal, topic_name_fault
 from barnabas.protocol.uuids import random_uuid, uuid_text
 
+if TYPE_CHECKING:
+    from barnabas.config import BrokerConfig
+
 HELD_CONFIGS: Final = {"cleanup.policy": "delete", "retention.bytes": "-1", "retention.ms": "-1"}
 """Nothing is deleted or compacted with them, whatever the broker's defaults are."""
 
@@ -39,6 +42,26 @@ def adopted_configs(topic: str) -> Mapping[str, str]:
 
     own = OWN_TOPICS.get(topic)
     return HELD_CONFIGS if own is None else own.fixed_configs
+
+
+def ensure_all_own_partitions(found: PartitionDirectories, config: BrokerConfig) -> None:
+    """Raise MetadataError if a topic of our own has fewer partitions than configured: the last ones may be missing.
+
+    Its partition count decides where the state of a group or of a transactional id is. Of the topics of users nothing
+    tells the count.
+    """
+    from barnabas.broker.metadata.own_topics import OWN_TOPICS
+
+    for name in found.keys() & OWN_TOPICS:
+        own, count = OWN_TOPICS[name], max(found[name]) + 1
+        if count < own.partition_count(config):
+            raise MetadataError(
+                f"{next(iter(found[name].values())).parent} holds {count} partitions of {name}, and "
+                f"{config.setting(own.partition_count_property)}: with another count than it had, its state is looked "
+                "for in other partitions, and what was in missing ones is lost",
+                remedy="name all of the node's directories in log.dirs, or, if the topic had no more, set "
+                f"{own.partition_count_property}={count} for this start",
+            )
 
 
 def adoption_records(

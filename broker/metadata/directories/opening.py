@@ -16,7 +16,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from barnabas.broker.metadata.directories.adoption import HELD_CONFIGS, PartitionDirectories, adoption_records
+from barnabas.broker.metadata.directories.adoption import (
+    HELD_CONFIGS,
+    PartitionDirectories,
+    adoption_records,
+    ensure_all_own_partitions,
+)
 from barnabas.broker.metadata.directories.leadership import leadership_records
 from barnabas.broker.metadata.directories.meta_properties import NodeIdentity
 from barnabas.broker.metadata.errors import MetadataError
@@ -90,6 +95,7 @@ def plan_opening(
         level = features[METADATA_VERSION]
         records += feature_records(features) if bootstrap is None else bootstrap
     if not replayed.exists and found:
+        ensure_all_own_partitions(found, config)
         records += adoption_records(found, node_id=identity.node_id, directory_ids=identity.directory_ids)
         warnings.append(
             f"{next(iter(next(iter(found.values())).values())).parent} has no metadata log: its {len(found)} topics "

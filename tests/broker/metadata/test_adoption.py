@@ -220,6 +220,20 @@ def test_what_is_no_whole_topic_is_not_adopted_and_not_written_to(
     assert tree(data) == before
 
 
+def test_a_topic_of_our_own_without_its_last_partitions_is_not_adopted_unless_its_count_is_set(tmp_path: Path) -> None:
+    zookeeper_directory(tmp_path)
+    before = tree(tmp_path)
+    sentence = (
+        "holds 1 partitions of __consumer_offsets, and offsets.topic.num.partitions=50 in the test: .* if the topic "
+        "had no more, set offsets.topic.num.partitions=1 for this start"
+    )
+    with pytest.raises(MetadataError, match=sentence):
+        open_store(tmp_path, adopt_topics="true", offsets_topic_num_partitions="50")
+    assert tree(tmp_path) == before
+    with opened(tmp_path, adopt_topics="true", offsets_topic_num_partitions="1") as store:
+        assert len(store.store.image.topics["__consumer_offsets"].partitions) == 1
+
+
 def test_a_directory_of_zookeeper_times_is_adopted_with_a_new_directory_for_the_metadata_log(tmp_path: Path) -> None:
     used, empty = tmp_path / "used", tmp_path / "empty"
     used.mkdir()

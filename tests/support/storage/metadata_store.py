@@ -114,6 +114,7 @@ def stepped_store(directory: Path, clock: ManualClock, scheduler: StepScheduler,
 def _configuration(directories: tuple[Path, ...], settings: dict[str, str]) -> BrokerConfig:
     texts = {
         "log.dirs": ",".join(map(str, directories)),
+        "offsets.topic.num.partitions": "1",
         "initial.features": "transaction.version=0",  # every Kafka opens a directory without other features
         **{n.replace("_", "."): v for n, v in settings.items()},
     }
