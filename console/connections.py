@@ -26,8 +26,12 @@ _logger = logging.getLogger(__name__)
 _logger.setLevel(logging.ERROR)
 
 
+_scratch: Final = memoryview(bytearray(256 * 1024))
+"""What TlsTransport decrypts into: it is read before any other connection's turn."""
+
+
 class LimitedProtocol(H11Protocol):
-    """One connection."""
+    """One connection, directly on the event loop's transport or as the protocol of a TlsTransport."""
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
@@ -63,6 +67,14 @@ class LimitedProtocol(H11Protocol):
         if self._received >= PROGRESS_BYTES and self.waits_for_client:
             self._expect_client()
         super().data_received(data)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Return where TlsTransport decrypts to."""
+        return _scratch
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Serve what was decrypted."""
+        self.data_received(bytes(_scratch[:nbytes]))
 
     def handle_events(self) -> None:
         """Serve what has come; a complete request has no deadline."""

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
 import html
 import re
 import socket
+import ssl
 from collections.abc import Iterator
 from contextlib import closing
-from http.client import HTTPConnection
+from http.client import HTTPConnection, HTTPSConnection
+from pathlib import Path
 
 import pytest
+import trustme
 
 from barnabas.clients.addresses import Address
 from barnabas.clients.config import ClientConfig
 from barnabas.clients.secure_testing import SecureBrokerProcess
 from barnabas.clients.testing import secure_broker
 from barnabas.commands.console import _warnings
+from barnabas.console import server as server_module
 from barnabas.console.security.body_limit import FORM_MAX_BYTES
+from barnabas.console.server import ConsoleServer
 from barnabas.console.settings import ConsoleSettings
 from tests.support.console import ConsoleClient, client_file, running_console
+from tests.support.key_updates import key_updates, log_keys
 
 REGISTRY = "registry-password"
+STATIC = Path(server_module.__file__).parent / "static"
 PAGE = re.compile(r'(?:href|action)="(/[^"#]*)"')
 
 
@@ -195,3 +203,47 @@ def test_a_console_that_others_reach_says_what_they_can_do(
     found = list(_warnings(ConsoleSettings(client=client, address=Address(host, 8080), **settings), has_tls=has_tls))  # type: ignore[arg-type]
     assert len(found) == (told is not None)
     assert told is None or told in found[0]
+
+
+def test_a_flood_of_tls_key_updates_ends_the_connection_and_the_console_serves_by_tls(tmp_path: Path) -> None:
+    certificate = trustme.CA().issue_cert("127.0.0.1")
+    pem, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    pem.write_bytes(b"".join(each.bytes() for each in certificate.cert_chain_pems))
+    key.write_bytes(certificate.private_key_pem.bytes())
+    server = ConsoleServer(
+        ConsoleSettings(client=ClientConfig(), address=Address("127.0.0.1", 0)), certificate=pem, key=key
+    )
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    keys = log_keys(context, tmp_path)
+
+    def attack() -> bytes:
+        with socket.create_connection(server.address) as plain:
+            connection = context.wrap_socket(plain, do_handshake_on_connect=True)
+            with socket.socket(fileno=connection.detach()) as raw:
+                raw.settimeout(30)
+                try:
+                    raw.sendall(key_updates(keys, 500, b"GET /static/console.css HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"))
+                    received = b""
+                    while data := raw.recv(65536):
+                        received += data
+                except ConnectionError:
+                    pass
+                return received
+
+    def page() -> bytes:
+        with closing(HTTPSConnection(*server.address, context=context, timeout=30)) as connection:
+            connection.request("GET", "/static/console.css")
+            return connection.getresponse().read()
+
+    async def run() -> tuple[bytes, bytes]:
+        serving = asyncio.create_task(server._server.serve([server._socket]))
+        received = await asyncio.to_thread(attack)
+        styles = await asyncio.to_thread(page)
+        server._server.should_exit = True
+        await serving
+        return received, styles
+
+    received, styles = asyncio.run(run())
+    assert styles == (STATIC / "console.css").read_bytes()
+    assert len(received) < len(styles), "tickets and an alert, not what was asked for after the flood"
