@@ -114,7 +114,10 @@ class Struct(metaclass=StructType):
     __hash__ = None  # type: ignore[assignment] # fields may change
 
     def __repr__(self) -> str:
-        fields = [f"{name}={getattr(self, name)!r}" for name in self.wire_annotations]
+        fields = [
+            f"{each.name}={'[hidden]' if getattr(each.kind, 'is_secret', False) else repr(getattr(self, each.name))}"
+            for each in fields_of(type(self))
+        ]
         return f"{type(self).__qualname__}({', '.join(fields)})"
 
 

@@ -34,12 +34,18 @@ class Fixed:
 
 
 class Sized:
-    """Bytes after their length. `longest`: a longer string is cut to that many characters when it is written."""
+    """Bytes after their length. `longest`: a longer string is cut to that many characters when it is written.
 
-    __slots__ = ("longest", "name", "nullable_from")
+    `is_secret`: the text of a structure does not show them.
+    """
 
-    def __init__(self, name: str, nullable_from: int = NEVER, longest: int | None = None) -> None:
+    __slots__ = ("is_secret", "longest", "name", "nullable_from")
+
+    def __init__(
+        self, name: str, nullable_from: int = NEVER, longest: int | None = None, is_secret: bool = False
+    ) -> None:
         self.name = name
+        self.is_secret = is_secret
         self.nullable_from = nullable_from
         self.longest = longest
 
@@ -82,4 +88,6 @@ Message = Annotated[str | None, Sized("string", nullable_from=0, longest=MAX_MES
 Bytes = Annotated[bytes, Sized("bytes")]
 Records = Annotated[memoryview | None, Sized("records", nullable_from=0)]
 """Record batches, read as a view of the message; strings of such a message are copied once more."""
+SecretBytes = Annotated[bytes, Sized("bytes", is_secret=True)]
+"""A password, or what suffices to log in."""
 NullableBytes = Annotated[bytes | None, Sized("bytes", nullable_from=0)]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.handlers.authorization import is_allowed
 from barnabas.broker.printable import printable
-from barnabas.broker.security.principal import ANONYMOUS, USER_TYPE
+from barnabas.broker.security.principal import ANONYMOUS, USER_TYPE, Principal
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.security.delegation_tokens import (
@@ -55,14 +55,16 @@ class CreateDelegationTokenHandler:
 
     async def __call__(self, session: Session, request: CreateDelegationTokenRequest) -> CreateDelegationTokenResponse:
         """Answer one CreateDelegationToken request as the module docstring specifies."""
-        requester = TokenPrincipal(*session.principal)
-        owner = requester
+        requester = owner = session.principal
         if request.owner_name:
-            owner = TokenPrincipal(request.owner_type or "", request.owner_name)
+            owner = Principal(request.owner_type or "", request.owner_name)
+        answer = CreateDelegationTokenResponse(
+            owner_type=owner.type, owner_name=owner.name, requester_type=requester.type, requester_name=requester.name
+        )
         refusal = _refusal_of_creation(session, request, owner, requester)
         if refusal is not None:
             self._probe.count_error(refusal.name.lower())
-            return CreateDelegationTokenResponse(owner, requester, refusal, NO_TIME, NO_TIME, NO_TIME)
+            return answer.replaced(error=refusal, issued_ms=NO_TIME, expires_ms=NO_TIME, max_ms=NO_TIME)
         tokens = self._tokens
         try:
             if tokens is None:
@@ -78,19 +80,16 @@ class CreateDelegationTokenHandler:
             )
         except BrokerError as error:
             self._probe.count_error(error.code.name.lower())
-            return CreateDelegationTokenResponse(owner, requester, error.code)
+            return answer.replaced(error=error.code)
         logger.info(
             "delegation token created by %s, token_id=%s owner=%s", session, token.token_id, printable(str(owner))
         )
-        return CreateDelegationTokenResponse(
-            owner,
-            requester,
-            ErrorCode.NONE,
-            token.issued_ms,
-            token.expires_ms,
-            token.max_ms,
-            token.token_id,
-            tokens.passwords.of(token.token_id),
+        return answer.replaced(
+            issued_ms=token.issued_ms,
+            expires_ms=token.expires_ms,
+            max_ms=token.max_ms,
+            token_id=token.token_id,
+            hmac=tokens.passwords.of(token.token_id),
         )
 
 
@@ -114,7 +113,9 @@ class ChangeDelegationTokenHandler:
         """Answer one request as the module docstring specifies."""
         if not _may_use_tokens(session):
             self._probe.count_error(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED.name.lower())
-            return ChangeDelegationTokenResponse(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, NO_TIME)
+            return ChangeDelegationTokenResponse(
+                error=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, expires_ms=NO_TIME
+            )
         change = self._change
         requester = str(session.principal)
 
@@ -127,9 +128,9 @@ class ChangeDelegationTokenHandler:
             (token,) = await self._changes.change(plan)
         except BrokerError as error:
             self._probe.count_error(error.code.name.lower())
-            return ChangeDelegationTokenResponse(error.code)
+            return ChangeDelegationTokenResponse(error=error.code)
         logger.info("delegation token %s by %s, token_id=%s", self._verb, session, token.token_id)
-        return ChangeDelegationTokenResponse(ErrorCode.NONE, token.expires_ms)
+        return ChangeDelegationTokenResponse(expires_ms=token.expires_ms)
 
 
 def renew_handler(
@@ -167,11 +168,11 @@ class DescribeDelegationTokenHandler:
             for token in self._store.image.security.tokens.values()
             if _may_see(session, owners, token)
         ]
-        return DescribeDelegationTokenResponse(ErrorCode.NONE, found)
+        return DescribeDelegationTokenResponse(tokens=found)
 
     def _refuse(self, code: ErrorCode) -> DescribeDelegationTokenResponse:
         self._probe.count_error(code.name.lower())
-        return DescribeDelegationTokenResponse(code)
+        return DescribeDelegationTokenResponse(error=code)
 
 
 def _may_use_tokens(session: Session) -> bool:
@@ -181,7 +182,7 @@ def _may_use_tokens(session: Session) -> bool:
 
 
 def _refusal_of_creation(
-    session: Session, request: CreateDelegationTokenRequest, owner: TokenPrincipal, requester: TokenPrincipal
+    session: Session, request: CreateDelegationTokenRequest, owner: Principal, requester: Principal
 ) -> ErrorCode | None:
     if not _may_use_tokens(session):
         return ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
@@ -189,7 +190,7 @@ def _refusal_of_creation(
         session, Operation.CREATE_TOKENS, ResourceType.USER, str(owner), ApiKey.CREATE_DELEGATION_TOKEN
     ):
         return ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED
-    if any(each.type != USER_TYPE for each in (owner, *request.renewers)):
+    if any(kind != USER_TYPE for kind in (owner.type, *(each.type for each in request.renewers))):
         return ErrorCode.INVALID_PRINCIPAL_TYPE
     return None
 
@@ -208,22 +209,25 @@ def _may_see(session: Session, owners: set[str] | None, token: DelegationToken) 
 
 
 def _described(token: DelegationToken, hmac: bytes) -> DescribedToken:
+    owner, requester = _principal(token.owner), _principal(token.requester)
     return DescribedToken(
-        _principal(token.owner),
-        _principal(token.requester),
-        token.issued_ms,
-        token.expires_ms,
-        token.max_ms,
-        token.token_id,
-        hmac,
-        [_principal(renewer) for renewer in token.renewers],
+        owner_type=owner.type,
+        owner_name=owner.name,
+        requester_type=requester.type,
+        requester_name=requester.name,
+        issued_ms=token.issued_ms,
+        expires_ms=token.expires_ms,
+        max_ms=token.max_ms,
+        token_id=token.token_id,
+        hmac=hmac,
+        renewers=[_principal(renewer) for renewer in token.renewers],
     )
 
 
 def _principal(text: str) -> TokenPrincipal:
     """Split a principal's text. As in Kafka a renewer's name may be empty, and must not end the list for everyone."""
     kind, _, name = text.partition(":")
-    return TokenPrincipal(kind, name)
+    return TokenPrincipal(type=kind, name=name)
 
 
 def _disabled() -> BrokerError:

@@ -1,12 +1,8 @@
-"""ExpireDelegationToken (40), versions 1-2."""
+"""ExpireDelegationToken (40)."""
 
 from __future__ import annotations
 
-from barnabas.protocol.kafka.security.token_fields import CHANGE_REQUEST, CHANGE_RESPONSE, encode_change_error
+from barnabas.protocol.kafka.declared import served
+from barnabas.protocol.messages.security.delegation_tokens import ExpireDelegationTokenRequest
 
-REQUEST = CHANGE_REQUEST
-RESPONSE = CHANGE_RESPONSE
-
-decode_request = REQUEST.read
-encode_response = RESPONSE.write
-encode_error = encode_change_error
+decode_request, encode_response, encode_error = served(ExpireDelegationTokenRequest)

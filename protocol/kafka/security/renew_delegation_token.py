@@ -1,12 +1,8 @@
-"""RenewDelegationToken (39), versions 1-2."""
+"""RenewDelegationToken (39)."""
 
 from __future__ import annotations
 
-from barnabas.protocol.kafka.security.token_fields import CHANGE_REQUEST, CHANGE_RESPONSE, encode_change_error
+from barnabas.protocol.kafka.declared import served
+from barnabas.protocol.messages.security.delegation_tokens import RenewDelegationTokenRequest
 
-REQUEST = CHANGE_REQUEST
-RESPONSE = CHANGE_RESPONSE
-
-decode_request = REQUEST.read
-encode_response = RESPONSE.write
-encode_error = encode_change_error
+decode_request, encode_response, encode_error = served(RenewDelegationTokenRequest)

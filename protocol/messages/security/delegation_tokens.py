@@ -1,90 +1,119 @@
-"""Neutral requests and responses of delegation tokens: CreateDelegationToken and its three siblings. Times in ms."""
+"""CreateDelegationToken (38), RenewDelegationToken (39), ExpireDelegationToken (40), DescribeDelegationToken (41).
+
+Times in ms.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from collections.abc import Sequence
+from typing import Annotated, Final
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.wire.fields import since
+from barnabas.protocol.wire.structures import Request, Struct
+from barnabas.protocol.wire.types import Error, Int32, Int64, Nullable, NullableString, SecretBytes, String
 
 NO_TIME: Final = -1
 """A timestamp in the answer to a request that is not allowed."""
 
 
-class TokenPrincipal(NamedTuple):
+class TokenPrincipal(Struct):
     """An owner, requester or renewer."""
 
-    type: str
-    name: str
+    type: String
+    name: String
 
     def __str__(self) -> str:
         return f"{self.type}:{self.name}"
 
 
-@dataclass(slots=True)
-class CreateDelegationTokenRequest:
-    """Create a token for the requester, or for another owner. `max_lifetime_ms` below 1: the broker's maximum."""
-
-    renewers: list[TokenPrincipal]
-    max_lifetime_ms: int
-    owner_type: str | None = None
-    owner_name: str | None = None
-
-
-@dataclass(slots=True)
-class CreateDelegationTokenResponse:
+class CreateDelegationTokenResponse(Struct, flexible=2):
     """The token with its HMAC, which is its password."""
 
-    owner: TokenPrincipal
-    requester: TokenPrincipal
-    error: ErrorCode = ErrorCode.NONE
-    issued_ms: int = 0
-    expires_ms: int = 0
-    max_ms: int = 0
-    token_id: str = ""
-    hmac: bytes = field(default=b"", repr=False)
+    error: Error = ErrorCode.NONE
+    owner_type: String = ""
+    owner_name: String = ""
+    requester_type: String = since(3, default="")
+    requester_name: String = since(3, default="")
+    issued_ms: Int64 = 0
+    expires_ms: Int64 = 0
+    max_ms: Int64 = 0
+    token_id: String = ""
+    hmac: SecretBytes = b""
+    throttle_ms: Int32 = 0
 
 
-@dataclass(slots=True)
-class ChangeDelegationTokenRequest:
-    """RenewDelegationToken or ExpireDelegationToken: the token with that HMAC shall end after `period_ms`."""
+class CreateDelegationTokenRequest(Request, flexible=2):
+    """Create a token for the requester, or for another owner. `max_lifetime_ms` below 1: the broker's maximum."""
 
-    hmac: bytes = field(repr=False)
-    period_ms: int
+    owner_type: NullableString = since(3, default="")
+    owner_name: NullableString = since(3, default="")
+    renewers: Sequence[TokenPrincipal] = ()
+    max_lifetime_ms: Int64
+
+    def refused(self, code: ErrorCode, message: str) -> CreateDelegationTokenResponse:
+        """The refusal of a request that could not be planned."""
+        return CreateDelegationTokenResponse(error=code, issued_ms=NO_TIME, expires_ms=NO_TIME, max_ms=NO_TIME)
 
 
-@dataclass(slots=True)
-class ChangeDelegationTokenResponse:
+class ChangeDelegationTokenResponse(Struct, flexible=2):
     """The new time of expiration."""
 
-    error: ErrorCode = ErrorCode.NONE
-    expires_ms: int = 0
+    error: Error = ErrorCode.NONE
+    expires_ms: Int64 = 0
+    throttle_ms: Int32 = 0
 
 
-@dataclass(slots=True)
-class DescribeDelegationTokenRequest:
-    """`owners` None: all tokens that the requester may see."""
+class ChangeDelegationTokenRequest(Request, flexible=2):
+    """RenewDelegationToken or ExpireDelegationToken: the token with that HMAC shall end after `period_ms`."""
 
-    owners: list[TokenPrincipal] | None
+    hmac: SecretBytes
+    period_ms: Int64
+
+    def refused(self, code: ErrorCode, message: str) -> ChangeDelegationTokenResponse:
+        """The code."""
+        return ChangeDelegationTokenResponse(error=code)
 
 
-@dataclass(slots=True)
-class DescribedToken:
+class RenewDelegationTokenRequest(ChangeDelegationTokenRequest, flexible=2):
+    """The token shall live longer."""
+
+
+class ExpireDelegationTokenRequest(ChangeDelegationTokenRequest, flexible=2):
+    """The token shall end sooner; with a negative period at once."""
+
+
+RenewDelegationTokenResponse = ExpireDelegationTokenResponse = ChangeDelegationTokenResponse
+
+
+class DescribedToken(Struct):
     """One token."""
 
-    owner: TokenPrincipal
-    requester: TokenPrincipal
-    issued_ms: int
-    expires_ms: int
-    max_ms: int
-    token_id: str
-    hmac: bytes = field(repr=False)
-    renewers: list[TokenPrincipal]
+    owner_type: String
+    owner_name: String
+    requester_type: String = since(3, default="")
+    requester_name: String = since(3, default="")
+    issued_ms: Int64
+    expires_ms: Int64
+    max_ms: Int64
+    token_id: String
+    hmac: SecretBytes
+    renewers: Sequence[TokenPrincipal] = ()
 
 
-@dataclass(slots=True)
-class DescribeDelegationTokenResponse:
+class DescribeDelegationTokenResponse(Struct, flexible=2):
     """The tokens."""
 
-    error: ErrorCode = ErrorCode.NONE
-    tokens: list[DescribedToken] = field(default_factory=list)
+    error: Error = ErrorCode.NONE
+    tokens: Sequence[DescribedToken] = ()
+    throttle_ms: Int32 = 0
+
+
+class DescribeDelegationTokenRequest(Request, flexible=2):
+    """`owners` None: all tokens that the requester may see."""
+
+    owners: Annotated[Sequence[TokenPrincipal] | None, Nullable()] = None
+
+    def refused(self, code: ErrorCode, message: str) -> DescribeDelegationTokenResponse:
+        """The code, without tokens."""
+        return DescribeDelegationTokenResponse(error=code)

@@ -12,7 +12,7 @@ from typing import Final
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.wire.fields import since
 from barnabas.protocol.wire.structures import Request, Struct
-from barnabas.protocol.wire.types import Bytes, Error, Int64, Message, String
+from barnabas.protocol.wire.types import Bytes, Error, Int64, Message, SecretBytes, String
 
 _NEVER_FLEXIBLE: Final = 2
 
@@ -50,11 +50,8 @@ class SaslAuthenticateResponse(Struct, flexible=2):
 class SaslAuthenticateRequest(Request, flexible=2):
     """One message of the mechanism."""
 
-    auth_bytes: Bytes
+    auth_bytes: SecretBytes
 
     def refused(self, code: ErrorCode, message: str) -> SaslAuthenticateResponse:
         """The code and the message."""
         return SaslAuthenticateResponse(error=code, message=message)
-
-    def __repr__(self) -> str:
-        return "SaslAuthenticateRequest([hidden])"

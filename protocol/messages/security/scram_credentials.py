@@ -10,7 +10,7 @@ from typing import Annotated
 
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.wire.structures import Request, Struct
-from barnabas.protocol.wire.types import Bytes, Error, Int8, Int32, Message, Nullable, String
+from barnabas.protocol.wire.types import Error, Int8, Int32, Message, Nullable, SecretBytes, String
 
 
 class ScramCredentialInfo(Struct):
@@ -73,11 +73,8 @@ class ScramUpsertion(Struct):
     name: String
     mechanism: Int8
     iterations: Int32
-    salt: Bytes
-    salted_password: Bytes
-
-    def __repr__(self) -> str:
-        return f"ScramUpsertion({self.name!r}, mechanism={self.mechanism}, [hidden])"
+    salt: SecretBytes
+    salted_password: SecretBytes
 
 
 class AlteredScramUser(Struct):

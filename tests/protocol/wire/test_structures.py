@@ -20,6 +20,7 @@ from barnabas.protocol.wire.types import (
     Message,
     Nullable,
     NullableString,
+    SecretBytes,
     String,
     Uuid,
 )
@@ -256,3 +257,11 @@ def test_an_array_that_structures_share_is_written_once(version: int) -> None:
     data = value.encode(version)
     assert (shared.turns, own.turns) == (1, 1)
     assert Rows.decode_whole(version, data) == value
+
+
+def test_the_text_of_a_structure_does_not_show_secret_bytes() -> None:
+    class Login(Struct):
+        user: String
+        password: SecretBytes
+
+    assert repr(Login(user="u", password=b"pencil")).endswith("Login(user='u', password=[hidden])")
