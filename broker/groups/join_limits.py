@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.groups.classic_fields import MAX_STRING_BYTES
+from barnabas.protocol.wire.structures import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -87,12 +88,15 @@ def ensure_streams_heartbeat_is_storable(request: StreamsGroupHeartbeatRequest) 
 
 
 def _texts(value: object) -> Iterator[str]:
-    """Return the texts in nested sequences."""
+    """Return the texts in nested sequences and structures."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, tuple):
         for part in value:
             yield from _texts(part)
+    elif isinstance(value, Struct):
+        for name in value.wire_annotations:
+            yield from _texts(getattr(value, name))
 
 
 def _too_long(text: str) -> bool:

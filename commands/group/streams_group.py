@@ -15,6 +15,7 @@ from barnabas.protocol.messages.groups.streams_group_describe import (
     StreamsGroupDescribeRequest,
     StreamsGroupDescribeResponse,
 )
+from barnabas.protocol.messages.groups.streams_topology import tasks_of
 from barnabas.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ async def streams_group_facts(config: ClientConfig, group: str) -> StreamsGroupF
     try:
         coordinator = await kafka.coordinator(group, GROUP_KEY)
         answer: StreamsGroupDescribeResponse = await kafka.ask(
-            coordinator, STREAMS_GROUP_DESCRIBE, StreamsGroupDescribeRequest((group,))
+            coordinator, STREAMS_GROUP_DESCRIBE, StreamsGroupDescribeRequest(group_ids=(group,))
         )
         (found,) = answer.groups
         if found.error is not ErrorCode.NONE:
@@ -54,7 +55,8 @@ async def streams_group_facts(config: ClientConfig, group: str) -> StreamsGroupF
     owners: dict[TopicPartition, tuple[str, str]] = {}
     for each in found.members:
         client = f"{each.client_id}@{each.client_host.removeprefix('/')}"
-        partitions = [one for one in _read_by(sources, each.assignment.active) if one in existing]
+        active = tasks_of(each.assignment.active)
+        partitions = [one for one in _read_by(sources, active) if one in existing]
         for partition in partitions:
             owners[partition] = each.member_id, client
         members.append(
@@ -65,9 +67,9 @@ async def streams_group_facts(config: ClientConfig, group: str) -> StreamsGroupF
                 "host": each.client_host.removeprefix("/"),
                 "process_id": each.process_id,
                 "partitions": len(partitions),
-                "active_tasks": _names(each.assignment.active),
-                "standby_tasks": _names(each.assignment.standby),
-                "warmup_tasks": _names(each.assignment.warmup),
+                "active_tasks": _names(active),
+                "standby_tasks": _names(tasks_of(each.assignment.standby)),
+                "warmup_tasks": _names(tasks_of(each.assignment.warmup)),
             }
         )
     return StreamsGroupFacts(members, owners)
@@ -77,7 +79,7 @@ def _sources(topology: DescribedTopology | None) -> Mapping[str, Sequence[str]]:
     """Return the topics that the tasks of each subtopology read."""
     return {
         each.subtopology_id: [*each.source_topics, *(topic.name for topic in each.repartition_source_topics)]
-        for each in (() if topology is None else topology.subtopologies)
+        for each in (() if topology is None else topology.subtopologies or ())
     }
 
 

@@ -159,8 +159,8 @@ class StreamsChange:
         return not interval_ms or not last_ms or self.context.clock.wall_ms() >= last_ms + interval_ms
 
     def _tell_delay(self, detail: str) -> None:
-        self.status.append(GroupStatus(StatusCode.ASSIGNMENT_DELAYED, detail))
+        self.status.append(GroupStatus(code=StatusCode.ASSIGNMENT_DELAYED, detail=detail))
 
 
 def _pairs(configs: Mapping[str, str]) -> tuple[KeyValue, ...]:
-    return tuple(KeyValue(name, configs[name]) for name in sorted(configs))
+    return tuple(KeyValue(key=name, value=configs[name]) for name in sorted(configs))

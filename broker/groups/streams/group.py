@@ -248,7 +248,7 @@ class StreamsGroup:
         match key, value:
             case StreamsGroupMetadataKey(), StreamsGroupMetadataValue():
                 self.epoch, self.metadata_hash, self.validated_epoch = value[:3]
-                self.assignment_configs = dict(value.assignment_configs or ())
+                self.assignment_configs = {each.key: each.value for each in value.assignment_configs or ()}
             case StreamsGroupTopologyKey(), Topology():
                 self.topology = StreamsTopology(value)
                 self.is_checked = False

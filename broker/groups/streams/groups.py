@@ -272,4 +272,4 @@ def _nothing(group: StreamsGroup) -> None:
 
 
 def _refused(error: BrokerError) -> StreamsHeartbeatResult:
-    return StreamsHeartbeatResult(StreamsGroupHeartbeatResponse(error.code, error.message))
+    return StreamsHeartbeatResult(StreamsGroupHeartbeatResponse(error=error.code, message=error.message))

@@ -18,7 +18,7 @@ from barnabas.broker.groups.join_limits import MAX_CHOSEN_ID
 from barnabas.broker.groups.streams.member import StreamsGroupMember
 from barnabas.broker.groups.streams.reconcile import reconcile
 from barnabas.broker.groups.streams.records import current_record, member_record
-from barnabas.broker.groups.streams.tasks import NO_TASKS, TaskSet
+from barnabas.broker.groups.streams.tasks import NO_TASKS, TaskSet, without_epochs
 from barnabas.broker.groups.streams.topics.endpoints import endpoints_of
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.groups.explain_group import GroupEventKind
@@ -31,6 +31,7 @@ from barnabas.protocol.messages.groups.streams_group_heartbeat import (
     StreamsGroupHeartbeatRequest,
     StreamsGroupHeartbeatResponse,
 )
+from barnabas.protocol.messages.groups.streams_topology import by_key, task_ids
 
 if TYPE_CHECKING:
     from barnabas.broker.groups.client import JoiningClient
@@ -91,8 +92,9 @@ def heartbeat(
     if present is not None and updated.topology_epoch < present.epoch:
         change.status.append(_stale_topology(updated.topology_epoch, present.epoch))
     configured, metadata_hash = change.configure_topics()
+    active, standby, warmup = reported = (request.active_tasks, request.standby_tasks, request.warmup_tasks)
     if configured.is_ready:
-        for tasks in (request.active_tasks, request.standby_tasks, request.warmup_tasks):
+        for tasks in reported:
             _ensure_tasks_exist(configured, tasks or {})
     change.bump_epoch(configured, metadata_hash, bump=updated != member)
     if not group.members and change.settings.initial_delay_ms > 0:
@@ -100,8 +102,8 @@ def heartbeat(
     members = {**group.members, updated.member_id: updated}
     epoch, targets = change.target(members, configured)
     owned = None
-    if request.active_tasks is not None and request.standby_tasks is not None and request.warmup_tasks is not None:
-        owned = TaskSet(request.active_tasks, request.standby_tasks, request.warmup_tasks)
+    if active is not None and standby is not None and warmup is not None:
+        owned = TaskSet(active, standby, warmup)
     reconciled = reconcile(group, updated, epoch, targets.get(updated.member_id, NO_TASKS), owned)
     if reconciled != updated:  # a member that waits for others must not write a record with each heartbeat
         change.records.append(current_record(group.group_id, reconciled))
@@ -114,15 +116,15 @@ def heartbeat(
     )
     if joins or reconciled.assigned != member.assigned:
         held = reconciled.assigned
-        answer.active_tasks = {each: frozenset(epochs) for each, epochs in held.active.items()}
-        answer.standby_tasks, answer.warmup_tasks = held.standby, held.warmup
+        answer.active_tasks = task_ids(without_epochs(held.active))
+        answer.standby_tasks, answer.warmup_tasks = task_ids(held.standby), task_ids(held.warmup)
         if reconciled.user_endpoint is not None:
             answer.endpoint_epoch += 1
     if answer.endpoint_epoch != request.endpoint_epoch:
         others = (each for member_id, each in group.members.items() if member_id != reconciled.member_id)
         answer.endpoints = endpoints_of((*others, reconciled), configured, change.image)
     if configured.status is not None:
-        change.status.append(GroupStatus(configured.status.code, configured.status.detail))
+        change.status.append(configured.status)
     shutdown_member = group.shutdown_member or (reconciled.member_id if request.shutdown_application else None)
     if shutdown_member is not None:
         change.status.append(_shutdown(shutdown_member))
@@ -177,7 +179,7 @@ def _with_metadata(
         client_id=client.client_id,
         client_host=client.host,
         process_id=member.process_id if request.process_id is None else request.process_id,
-        client_tags=member.client_tags if request.client_tags is None else tuple(sorted(request.client_tags)),
+        client_tags=member.client_tags if request.client_tags is None else by_key(request.client_tags),
         user_endpoint=member.user_endpoint if request.user_endpoint is None else request.user_endpoint,
     )
 
@@ -216,15 +218,15 @@ def _ensure_tasks_exist(configured: ConfiguredTopology, tasks: Tasks) -> None:
 
 def _stale_topology(member_epoch: int, group_epoch: int) -> GroupStatus:
     return GroupStatus(
-        StatusCode.STALE_TOPOLOGY,
-        f"The member's topology epoch {member_epoch} is behind the group's topology epoch {group_epoch}.",
+        code=StatusCode.STALE_TOPOLOGY,
+        detail=f"The member's topology epoch {member_epoch} is behind the group's topology epoch {group_epoch}.",
     )
 
 
 def _shutdown(member_id: str) -> GroupStatus:
     return GroupStatus(
-        StatusCode.SHUTDOWN_APPLICATION,
-        f"Streams group member {member_id} encountered a fatal error and requested a shutdown for the entire "
+        code=StatusCode.SHUTDOWN_APPLICATION,
+        detail=f"Streams group member {member_id} encountered a fatal error and requested a shutdown for the entire "
         "application.",
     )
 

@@ -18,6 +18,7 @@ from barnabas.protocol.groups.streams_group_values import (
     StreamsCurrentMemberAssignmentValue,
     StreamsMemberMetadataValue,
 )
+from barnabas.protocol.messages.groups.streams_topology import by_key
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,7 +98,7 @@ class StreamsGroupMember:
             self.topology_epoch,
             self.process_id,
             self.user_endpoint,
-            tuple(sorted(self.client_tags)),
+            by_key(self.client_tags),
         )
 
     def current_record(self) -> StreamsCurrentMemberAssignmentValue:

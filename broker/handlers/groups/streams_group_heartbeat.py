@@ -16,7 +16,6 @@ most 36 characters, as in share groups.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -165,10 +164,12 @@ def _valid_topics(topology: Topology) -> Iterable[str]:
 
 def _explain(result: StreamsHeartbeatResult, text: str) -> None:
     """Add a text to the status of missing topics."""
-    status = result.response.status
-    assert status is not None
+    code = StatusCode.MISSING_INTERNAL_TOPICS
+    status = list(result.response.status or ())
     for position, each in enumerate(status):
-        if each.code is StatusCode.MISSING_INTERNAL_TOPICS:
-            status[position] = replace(each, detail=f"{each.detail}; {text}")
-            return
-    status.append(GroupStatus(StatusCode.MISSING_INTERNAL_TOPICS, text))
+        if each.code == code:
+            status[position] = each.replaced(detail=f"{each.detail}; {text}")
+            break
+    else:
+        status.append(GroupStatus(code=code, detail=text))
+    result.response.status = status

@@ -1,4 +1,4 @@
-"""Fields that StreamsGroupHeartbeat, StreamsGroupDescribe and the records of streams groups share."""
+"""Fields of the records of streams groups."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from barnabas.protocol.kafka.schema import (
     UINT16,
     Array,
     Computed,
-    Nullable,
     Struct,
     Type,
     rows,
@@ -25,7 +24,6 @@ from barnabas.protocol.messages.groups.streams_topology import (
     Subtopology,
     Tasks,
     TopicInfo,
-    Topology,
 )
 
 KEY_VALUES = Array(Struct(KeyValue, key=STRING, value=STRING), make=tuple)
@@ -59,8 +57,6 @@ TOPOLOGY_FIELDS: Final[dict[str, Type]] = {
         make=tuple,
     ),
 }
-TOPOLOGY = Nullable(Struct(Topology, **TOPOLOGY_FIELDS))
-
 PARTITIONS_BY_NAME = rows(name=Computed(STRING, itemgetter(0)), partitions=Computed(Array(INT32), itemgetter(1)))
 """An array of pairs of a topic, or a subtopology id, and its partitions."""
 

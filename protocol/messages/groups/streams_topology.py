@@ -5,58 +5,91 @@ A topology has subtopologies. A subtopology is divided into tasks, one for each 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
+
+from barnabas.protocol.wire.structures import Struct
+from barnabas.protocol.wire.types import Int16, Int32, Int64, String, UInt16
 
 Tasks: TypeAlias = Mapping[str, frozenset[int]]
 """Tasks: partitions by subtopology id."""
 
 
-class KeyValue(NamedTuple):
+class TaskIds(Struct):
+    """The tasks of one subtopology in a message."""
+
+    subtopology_id: String
+    partitions: Sequence[Int32]
+
+
+class TaskOffset(Struct):
+    """How far a task is, or its end."""
+
+    subtopology_id: String
+    partition: Int32
+    offset: Int64
+
+
+class KeyValue(Struct):
     """A config of a topic, or a tag of a client."""
 
-    key: str
-    value: str
+    key: String
+    value: String
 
 
-class Endpoint(NamedTuple):
+class Endpoint(Struct):
     """Where a member answers interactive queries."""
 
-    host: str
-    port: int
+    host: String
+    port: UInt16
 
 
-class TopicInfo(NamedTuple):
+class TopicInfo(Struct):
     """An internal topic. `partitions`, `replication_factor`: 0 if the broker decides."""
 
-    name: str
-    partitions: int
-    replication_factor: int
-    configs: Sequence[KeyValue]
+    name: String
+    partitions: Int32 = 0
+    replication_factor: Int16 = 0
+    configs: tuple[KeyValue, ...] = ()
 
 
-class CopartitionGroup(NamedTuple):
+class CopartitionGroup(Struct):
     """Source topics with equal numbers of partitions: positions in the lists of their subtopology."""
 
-    source_topics: Sequence[int]
-    source_topic_regex: Sequence[int]
-    repartition_source_topics: Sequence[int]
+    source_topics: tuple[Int16, ...] = ()
+    source_topic_regex: tuple[Int16, ...] = ()
+    repartition_source_topics: tuple[Int16, ...] = ()
 
 
-class Subtopology(NamedTuple):
+class Subtopology(Struct):
     """A part of the topology whose tasks are independent of each other."""
 
-    subtopology_id: str
-    source_topics: Sequence[str]
-    source_topic_regex: Sequence[str]
-    changelog_topics: Sequence[TopicInfo]
-    repartition_sink_topics: Sequence[str]
-    repartition_source_topics: Sequence[TopicInfo]
-    copartition_groups: Sequence[CopartitionGroup]
+    subtopology_id: String
+    source_topics: tuple[String, ...] = ()
+    source_topic_regex: tuple[String, ...] = ()
+    changelog_topics: tuple[TopicInfo, ...] = ()
+    repartition_sink_topics: tuple[String, ...] = ()
+    repartition_source_topics: tuple[TopicInfo, ...] = ()
+    copartition_groups: tuple[CopartitionGroup, ...] = ()
 
 
-class Topology(NamedTuple):
+class Topology(Struct):
     """`epoch` is chosen by the application."""
 
-    epoch: int
-    subtopologies: Sequence[Subtopology]
+    epoch: Int32
+    subtopologies: tuple[Subtopology, ...]
+
+
+def by_key(pairs: Iterable[KeyValue]) -> tuple[KeyValue, ...]:
+    """Return configs or tags in the order of their keys."""
+    return tuple(sorted(pairs, key=lambda pair: (pair.key, pair.value)))
+
+
+def tasks_of(rows: Iterable[TaskIds]) -> dict[str, frozenset[int]]:
+    """Return the tasks of a message; of several rows of one subtopology the last counts."""
+    return {each.subtopology_id: frozenset(each.partitions) for each in rows}
+
+
+def task_ids(tasks: Tasks) -> list[TaskIds]:
+    """Return tasks for a message, in the order of subtopologies and partitions."""
+    return [TaskIds(subtopology_id=each, partitions=sorted(tasks[each])) for each in sorted(tasks)]

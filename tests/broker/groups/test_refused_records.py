@@ -140,14 +140,14 @@ def share(client: EagerClient) -> None:
 
 def streams(client: EagerClient) -> None:
     request = StreamsGroupHeartbeatRequest(
-        GROUP,
-        "m",
-        0,
+        group_id=GROUP,
+        member_id="m",
+        member_epoch=0,
         rebalance_timeout_ms=60_000,
-        topology=Topology(0, [Subtopology("0", ["t"], (), (), (), (), ())]),
-        active_tasks={},
-        standby_tasks={},
-        warmup_tasks={},
+        topology=Topology(epoch=0, subtopologies=(Subtopology(subtopology_id="0", source_topics=("t",)),)),
+        active_task_ids=(),
+        standby_task_ids=(),
+        warmup_task_ids=(),
         process_id="p",
     )
     answer: Deferred[Any] = Deferred()

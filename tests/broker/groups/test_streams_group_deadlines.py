@@ -24,7 +24,7 @@ SESSION_MS = 45_000
 REBALANCE_MS = 10_000
 REMOVAL = 4
 """Records that remove a member."""
-TOPOLOGY = Topology(0, (Subtopology("0", ("in",), (), (), (), (), ()),))
+TOPOLOGY = Topology(epoch=0, subtopologies=(Subtopology(subtopology_id="0", source_topics=("in",)),))
 
 
 class Host(ConsumerGroupHost):
@@ -54,14 +54,14 @@ class Host(ConsumerGroupHost):
 
     def joins(self, name: str) -> Deferred[StreamsHeartbeatResult]:
         request = StreamsGroupHeartbeatRequest(
-            GROUP,
-            name,
-            0,
+            group_id=GROUP,
+            member_id=name,
+            member_epoch=0,
             rebalance_timeout_ms=REBALANCE_MS,
             topology=TOPOLOGY,
-            active_tasks={},
-            standby_tasks={},
-            warmup_tasks={},
+            active_task_ids=(),
+            standby_task_ids=(),
+            warmup_task_ids=(),
             process_id=name,
         )
         return self.send(request)
@@ -72,7 +72,10 @@ class Host(ConsumerGroupHost):
 
     def beats(self, name: str) -> None:
         """Send a heartbeat of a member that gives up no task."""
-        self._see(name, self.send(StreamsGroupHeartbeatRequest(GROUP, name, self.epochs[name])))
+        self._see(
+            name,
+            self.send(StreamsGroupHeartbeatRequest(group_id=GROUP, member_id=name, member_epoch=self.epochs[name])),
+        )
 
     def _see(self, name: str, answer: Deferred[StreamsHeartbeatResult]) -> None:
         response = now(answer).response

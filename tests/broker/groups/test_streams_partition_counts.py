@@ -41,12 +41,18 @@ class CountedTopics(tuple[TopicInfo, ...]):
 def subtopology(
     name: str, sources: Sequence[str], reads: Sequence[TopicInfo], writes: Sequence[str], *, copartitions: bool = False
 ) -> Subtopology:
-    groups = (CopartitionGroup((), (), tuple(range(len(reads)))),) if copartitions else ()
-    return Subtopology(name, sources, (), (), writes, reads, groups)
+    groups = (CopartitionGroup(repartition_source_topics=tuple(range(len(reads)))),) if copartitions else ()
+    return Subtopology(
+        subtopology_id=name,
+        source_topics=tuple(sources),
+        repartition_sink_topics=tuple(writes),
+        repartition_source_topics=tuple(reads),
+        copartition_groups=groups,
+    )
 
 
 def repartition(name: str, partitions: int = 0) -> TopicInfo:
-    return TopicInfo(name, partitions, 0, ())
+    return TopicInfo(name=name, partitions=partitions)
 
 
 def kafkas(topology: Topology) -> dict[str, int] | None:
@@ -88,7 +94,9 @@ PARTS = st.tuples(
 def test_the_counts_of_repartition_topics_are_those_of_kafkas_passes(
     parts: list[tuple[list[str], list[TopicInfo], list[str]]],
 ) -> None:
-    topology = Topology(0, [subtopology(str(number), *part) for number, part in enumerate(parts)])
+    topology = Topology(
+        epoch=0, subtopologies=tuple(subtopology(str(number), *part) for number, part in enumerate(parts))
+    )
     expected = kafkas(topology)
     counts = PartitionCounts(StreamsTopology(topology), EXISTING)
     if expected is None:
@@ -105,7 +113,10 @@ def test_a_chain_of_subtopologies_in_reverse_order_is_looked_at_a_few_times() ->
         for number in range(MANY)
     ]
     counts = PartitionCounts(
-        StreamsTopology(Topology(0, [*reversed(chain), subtopology("first", ["in-5"], (), ["r0"])])), EXISTING
+        StreamsTopology(
+            Topology(epoch=0, subtopologies=(*reversed(chain), subtopology("first", ["in-5"], (), ["r0"])))
+        ),
+        EXISTING,
     )
     CountedTopics.visits = 0
     counts.decide()
@@ -121,7 +132,7 @@ def test_copartition_groups_of_repartition_topics_with_fixed_counts_cost_one_loo
         for number in range(MANY)
     ]
     existing = Counted()
-    counts = PartitionCounts(StreamsTopology(Topology(0, parts)), existing)
+    counts = PartitionCounts(StreamsTopology(Topology(epoch=0, subtopologies=tuple(parts))), existing)
     if odd == 4:
         counts.decide()
     else:

@@ -27,10 +27,8 @@ from barnabas.protocol.kafka.client.fetch import (
     PartitionToFetch,
     TopicToFetch,
 )
-from barnabas.protocol.kafka.client.list_offsets import LIST_OFFSETS
 from barnabas.protocol.kafka.client.metadata import METADATA
 from barnabas.protocol.kafka.client.offset_fetch import OFFSET_FETCH
-from barnabas.protocol.kafka.client.offset_for_leader_epoch import OFFSET_FOR_LEADER_EPOCH
 from barnabas.protocol.kafka.client.share_members import (
     SHARE_FETCH,
     AcquiredOffsets,
@@ -38,7 +36,6 @@ from barnabas.protocol.kafka.client.share_members import (
     FetchedShareTopic,
     ShareFetchAnswer,
 )
-from barnabas.protocol.kafka.client.streams_groups import STREAMS_GROUP_DESCRIBE
 from barnabas.protocol.kafka.schema import Message
 from barnabas.protocol.messages.data.describe_producers import (
     ActiveProducer,
@@ -47,22 +44,6 @@ from barnabas.protocol.messages.data.describe_producers import (
     DescribeProducersResponse,
     DescribeProducersTopic,
     DescribeProducersTopicResult,
-)
-from barnabas.protocol.messages.data.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsPartitionResult,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    ListOffsetsTopic,
-    ListOffsetsTopicResult,
-)
-from barnabas.protocol.messages.data.offset_for_leader_epoch import (
-    EpochPartition,
-    EpochPartitionResult,
-    EpochTopic,
-    EpochTopicResult,
-    OffsetForLeaderEpochRequest,
-    OffsetForLeaderEpochResponse,
 )
 from barnabas.protocol.messages.groups.offset_fetch import (
     OffsetFetchGroup,
@@ -73,16 +54,6 @@ from barnabas.protocol.messages.groups.offset_fetch import (
     OffsetFetchTopic,
     OffsetFetchTopicResult,
 )
-from barnabas.protocol.messages.groups.streams_group_describe import (
-    DescribedSubtopology,
-    DescribedTopology,
-    StreamsGroupDescribeRequest,
-    StreamsGroupDescribeResponse,
-    StreamsGroupDescription,
-    StreamsGroupMemberDescription,
-    TaskAssignment,
-)
-from barnabas.protocol.messages.groups.streams_topology import Endpoint, KeyValue, TopicInfo
 from barnabas.protocol.messages.share.share_acknowledge import (
     AcknowledgementBatch,
     AcknowledgePartition,
@@ -208,8 +179,6 @@ _ACKNOWLEDGED = [
     AcknowledgeTopic(topic_id=bytes(range(16)), partitions=[AcknowledgePartition(partition=3, batches=[_BATCH])])
 ]
 REQUESTS: list[tuple[ClientApi, Any, dict[str, int]]] = [
-    (LIST_OFFSETS, ListOffsetsRequest(1, [ListOffsetsTopic("t", [ListOffsetsPartition(3, -2, 9)])]), {}),
-    (OFFSET_FOR_LEADER_EPOCH, OffsetForLeaderEpochRequest([EpochTopic("t", [EpochPartition(3, 5, 9)])]), {}),
     (
         OFFSET_FETCH,
         OffsetFetchRequest([OffsetFetchGroup("g", [OffsetFetchTopic("t", (0, 7))], "m", 4)], True),
@@ -230,7 +199,6 @@ REQUESTS: list[tuple[ClientApi, Any, dict[str, int]]] = [
         ),
         {"acquire_mode": 2, "may_renew": 3},
     ),
-    (STREAMS_GROUP_DESCRIBE, StreamsGroupDescribeRequest(("g", "h"), True), {}),
 ]
 """Requests in neutral form, with the first version of fields that older versions leave out."""
 
@@ -245,28 +213,12 @@ def test_the_broker_reads_the_request_that_was_written(api: ClientApi, request_:
             if name == "by_id" or version < since.get(name, 0):
                 continue
             expected = getattr(request_, name)
-            if version < 4 and api is LIST_OFFSETS and name == "topics":
-                expected = [ListOffsetsTopic("t", [ListOffsetsPartition(3, -2)])]
-            if version < 2 and api is LIST_OFFSETS and name == "isolation":
-                expected = 0
             if version < 9 and api is OFFSET_FETCH and name == "groups":
                 expected = [OffsetFetchGroup("g", expected[0].topics)]
             assert getattr(found, name) == expected, (version, name)
 
 
 ANSWERS: list[tuple[ClientApi, Any]] = [
-    (
-        LIST_OFFSETS,
-        ListOffsetsResponse(
-            [ListOffsetsTopicResult("t", [ListOffsetsPartitionResult(3, ErrorCode.NONE, 2**40, 2**41, 5)])]
-        ),
-    ),
-    (
-        OFFSET_FOR_LEADER_EPOCH,
-        OffsetForLeaderEpochResponse(
-            [EpochTopicResult("t", [EpochPartitionResult(3, ErrorCode.FENCED_LEADER_EPOCH, 5, 2**40)])]
-        ),
-    ),
     (
         OFFSET_FETCH,
         OffsetFetchResponse(
@@ -308,51 +260,8 @@ ANSWERS: list[tuple[ClientApi, Any]] = [
             ]
         ),
     ),
-    (
-        STREAMS_GROUP_DESCRIBE,
-        StreamsGroupDescribeResponse(
-            [
-                StreamsGroupDescription(
-                    "g",
-                    "Stable",
-                    3,
-                    2,
-                    DescribedTopology(
-                        7,
-                        [
-                            DescribedSubtopology(
-                                "0",
-                                ("in",),
-                                ("rep",),
-                                (TopicInfo("store", 2, 1, (KeyValue("cleanup.policy", "compact"),)),),
-                                (TopicInfo("rep", 0, 0, ()),),
-                            )
-                        ],
-                    ),
-                    [
-                        StreamsGroupMemberDescription(
-                            "m",
-                            2,
-                            None,
-                            "r",
-                            "c",
-                            "/h",
-                            7,
-                            "p",
-                            Endpoint("h", 9),
-                            (KeyValue("zone", "a"),),
-                            TaskAssignment({"0": frozenset({1})}, {"1": frozenset({0})}, {}),
-                            TaskAssignment({}, {}, {"0": frozenset({3})}),
-                        )
-                    ],
-                ),
-                StreamsGroupDescription("h", members=[], error=ErrorCode.GROUP_ID_NOT_FOUND, message="no"),
-            ]
-        ),
-    ),
 ]
 MISSING_FIELDS = {
-    "list_offsets": [(4, "leader_epoch=5", "leader_epoch=-1")],
     "offset_fetch": [(8, "group_id='g'", "group_id=''"), (5, "leader_epoch=6", "leader_epoch=-1")],
 }
 """Fields that versions before a first one leave out: how they are shown with and without."""

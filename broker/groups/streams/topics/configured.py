@@ -67,11 +67,13 @@ def configure(topology: StreamsTopology, image: MetadataImage) -> ConfiguredTopo
         }
         missing = _missing(subtopologies.values(), existing)
     except TopicsNotReadyError as error:
-        return ConfiguredTopology(topology.epoch, {}, GroupStatus(error.status, error.message))
+        return ConfiguredTopology(topology.epoch, {}, GroupStatus(code=error.status, detail=error.message))
     status = None
     if missing:
         names = [topic.name for topic in missing]
-        status = GroupStatus(StatusCode.MISSING_INTERNAL_TOPICS, f"Internal topics are missing: {_shown(names)}")
+        status = GroupStatus(
+            code=StatusCode.MISSING_INTERNAL_TOPICS, detail=f"Internal topics are missing: {_shown(names)}"
+        )
     return ConfiguredTopology(topology.epoch, subtopologies, status, missing)
 
 
@@ -87,7 +89,7 @@ def _ensure_sources(topology: StreamsTopology, existing: Mapping[str, int]) -> N
 
 def _configured(subtopology: Subtopology, counts: PartitionCounts) -> ConfiguredSubtopology:
     def with_count(topic: TopicInfo) -> TopicInfo:
-        return topic._replace(partitions=topic.partitions or counts.decided[topic.name])
+        return topic.replaced(partitions=topic.partitions or counts.decided[topic.name])
 
     return ConfiguredSubtopology(
         counts.tasks_of(subtopology),
@@ -117,7 +119,7 @@ def _new_topic(topic: TopicInfo) -> NewTopic:
         name=topic.name,
         partitions=topic.partitions,
         replication_factor=topic.replication_factor or DEFAULT_COUNT,
-        configs=config_rows(dict(topic.configs)),
+        configs=config_rows({each.key: each.value for each in topic.configs}),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from barnabas.protocol.messages.groups.streams_group_heartbeat import EndpointPartitions
+from barnabas.protocol.messages.groups.streams_group_heartbeat import EndpointPartitions, TopicPartitions
 
 if TYPE_CHECKING:
     from barnabas.broker.groups.streams.member import StreamsGroupMember
@@ -19,9 +19,9 @@ def endpoints_of(
     """Return an entry for each member that answers queries."""
     return [
         EndpointPartitions(
-            member.user_endpoint,
-            _partitions(member.assigned.active, topology, image),
-            _partitions(member.assigned.standby, topology, image),
+            endpoint=member.user_endpoint,
+            active=_partitions(member.assigned.active, topology, image),
+            standby=_partitions(member.assigned.standby, topology, image),
         )
         for member in members
         if member.user_endpoint is not None
@@ -30,7 +30,7 @@ def endpoints_of(
 
 def _partitions(
     tasks: Mapping[str, Iterable[int]], topology: ConfiguredTopology, image: MetadataImage
-) -> dict[str, list[int]]:
+) -> list[TopicPartitions]:
     """Return the partitions of the source topics of tasks. A topic with fewer partitions than tasks has no others."""
     found = {}
     for subtopology_id, numbers in tasks.items():
@@ -42,4 +42,4 @@ def _partitions(
             topic = image.topics.get(name)
             if topic is not None:
                 found[name] = [number for number in sorted(numbers) if number in topic.partitions]
-    return found
+    return [TopicPartitions(topic=name, partitions=numbers) for name, numbers in found.items()]
