@@ -13,6 +13,7 @@ from barnabas.clients.network.retrying import with_retries
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.data.list_offsets import (
+    REMOTE_TIMEOUT_MS,
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsResponse,
@@ -89,8 +90,12 @@ async def _ask(
 ) -> None:
     topics: dict[str, list[ListOffsetsPartition]] = {}
     for (topic, partition), timestamp in requested.items():
-        topics.setdefault(topic, []).append(ListOffsetsPartition(partition, timestamp))
-    request = ListOffsetsRequest(isolation, [ListOffsetsTopic(name, entries) for name, entries in topics.items()])
+        topics.setdefault(topic, []).append(ListOffsetsPartition(partition=partition, timestamp=timestamp))
+    request = ListOffsetsRequest(
+        isolation=isolation,
+        topics=[ListOffsetsTopic(name=name, partitions=entries) for name, entries in topics.items()],
+        timeout_ms=REMOTE_TIMEOUT_MS,
+    )
     connection = await cluster.connections.connect(leader)
     response: ListOffsetsResponse = await connection.request(ApiKey.LIST_OFFSETS, request)
     refusal: RefusedError | None = None

@@ -41,11 +41,13 @@ from barnabas.protocol.messages.data.fetch import COMPARING_REPLICA_ID, READ_UNC
 from barnabas.protocol.messages.data.list_offsets import (
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
+    REMOTE_TIMEOUT_MS,
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
 from barnabas.protocol.messages.data.offset_for_leader_epoch import (
+    CONSUMER_REPLICA_ID,
     EpochPartition,
     EpochTopic,
     OffsetForLeaderEpochRequest,
@@ -160,13 +162,22 @@ class KafkaSourceNode:
         """Return the end offset of a leader epoch of each partition. Raises ClientError."""
         topics = [
             EpochTopic(
-                topic,
-                [EpochPartition(key.partition, epochs[key], leader_epochs.get(key, -1)) for key in keys],
+                name=topic,
+                partitions=[
+                    EpochPartition(
+                        partition=key.partition,
+                        leader_epoch=epochs[key],
+                        current_leader_epoch=leader_epochs.get(key, -1),
+                    )
+                    for key in keys
+                ],
             )
             for topic, keys in _by_topic(epochs).items()
         ]
         connection = await self._current()
-        answer = await connection.request(OFFSET_FOR_LEADER_EPOCH, OffsetForLeaderEpochRequest(topics))
+        answer = await connection.request(
+            OFFSET_FOR_LEADER_EPOCH, OffsetForLeaderEpochRequest(replica_id=CONSUMER_REPLICA_ID, topics=topics)
+        )
         found: dict[TopicPartition, EpochEnd | ErrorCode] = dict.fromkeys(epochs, ErrorCode.UNKNOWN_SERVER_ERROR)
         for topic in answer.topics:
             for each in topic.partitions:
@@ -181,11 +192,16 @@ class KafkaSourceNode:
 
     async def _offsets(self, partitions: Sequence[TopicPartition], timestamp: int) -> dict[TopicPartition, OffsetRange]:
         topics = [
-            ListOffsetsTopic(topic, [ListOffsetsPartition(key.partition, timestamp) for key in keys])
+            ListOffsetsTopic(
+                name=topic,
+                partitions=[ListOffsetsPartition(partition=key.partition, timestamp=timestamp) for key in keys],
+            )
             for topic, keys in _by_topic(partitions).items()
         ]
         connection = await self._current()
-        answer = await connection.request(LIST_OFFSETS, ListOffsetsRequest(READ_UNCOMMITTED, topics))
+        answer = await connection.request(
+            LIST_OFFSETS, ListOffsetsRequest(isolation=READ_UNCOMMITTED, topics=topics, timeout_ms=REMOTE_TIMEOUT_MS)
+        )
         found = dict.fromkeys(partitions, OffsetRange(ErrorCode.UNKNOWN_SERVER_ERROR))
         for topic in answer.topics:
             for each in topic.partitions:

@@ -25,13 +25,17 @@ async def delete_records(
 ) -> dict[TopicPartition, int | RefusedError]:
     """Delete records. Returns each partition's new log start offset, or the broker's error."""
     request = DeleteRecordsRequest(
-        [
+        topics=[
             DeleteRecordsTopic(
-                name, [DeleteRecordsPartition(number, offsets[TopicPartition(name, number)]) for number in numbers]
+                name=name,
+                partitions=[
+                    DeleteRecordsPartition(partition=number, offset=offsets[TopicPartition(name, number)])
+                    for number in numbers
+                ],
             )
             for name, numbers in by_topic(offsets).items()
         ],
-        config.request_timeout_ms,
+        timeout_ms=config.request_timeout_ms,
     )
     # The broker has request_timeout_ms for the work, and its response as long again to arrive.
     response: DeleteRecordsResponse = await command_any(

@@ -10,7 +10,12 @@ from barnabas.clients.errors import ClientError
 from barnabas.clients.kafka.cluster import KafkaCluster
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.kafka.client.list_offsets import LIST_OFFSETS
-from barnabas.protocol.messages.data.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from barnabas.protocol.messages.data.list_offsets import (
+    REMOTE_TIMEOUT_MS,
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
 from barnabas.protocol.topic_partition import TopicPartition
 
 
@@ -24,11 +29,15 @@ async def offsets_at(
     by_leader: dict[int, dict[str, list[ListOffsetsPartition]]] = defaultdict(lambda: defaultdict(list))
     for key, leader in leaders.items():
         if leader >= 0:
-            by_leader[leader][key.topic].append(ListOffsetsPartition(key.partition, timestamp))
+            by_leader[leader][key.topic].append(ListOffsetsPartition(partition=key.partition, timestamp=timestamp))
     found: dict[TopicPartition, int] = {}
 
     async def ask(node_id: int, wanted: dict[str, list[ListOffsetsPartition]]) -> None:
-        request = ListOffsetsRequest(0, [ListOffsetsTopic(name, parts) for name, parts in wanted.items()])
+        request = ListOffsetsRequest(
+            isolation=0,
+            topics=[ListOffsetsTopic(name=name, partitions=parts) for name, parts in wanted.items()],
+            timeout_ms=REMOTE_TIMEOUT_MS,
+        )
         try:
             answer = await kafka.ask(node_id, LIST_OFFSETS, request)
         except ClientError as error:

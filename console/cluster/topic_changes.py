@@ -91,7 +91,11 @@ async def delete_records(kafka: KafkaCluster, partition: TopicPartition, offset:
     if leader is None:
         raise ClientError(f"{partition} has no leader")
     request = DeleteRecordsRequest(
-        [DeleteRecordsTopic(partition.topic, [DeleteRecordsPartition(partition.partition, offset)])]
+        topics=[
+            DeleteRecordsTopic(
+                name=partition.topic, partitions=[DeleteRecordsPartition(partition=partition.partition, offset=offset)]
+            )
+        ]
     )
     answer: DeleteRecordsResponse = await kafka.ask(leader.node_id, DELETE_RECORDS, request)
     (result,) = (each for topic in answer.topics for each in topic.partitions)

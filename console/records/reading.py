@@ -10,7 +10,12 @@ from barnabas.clients.kafka.cluster import KafkaCluster
 from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.kafka.client.fetch import FETCH, FetchAnswer, FetchQuery, PartitionToFetch, TopicToFetch
 from barnabas.protocol.kafka.client.list_offsets import LIST_OFFSETS
-from barnabas.protocol.messages.data.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from barnabas.protocol.messages.data.list_offsets import (
+    REMOTE_TIMEOUT_MS,
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
 from barnabas.protocol.records.batch import RecordBatch, iter_batches
 from barnabas.protocol.records.builder import Buffer
 from barnabas.protocol.records.end_marker import decode_end_marker, is_end_marker
@@ -112,8 +117,12 @@ async def read_page(
 
 async def offset_at(kafka: KafkaCluster, topic: str, partition: int, leader: int, timestamp_ms: int) -> int | None:
     """Return the offset of the first record at or after a time, None without one. Raises ClientError."""
-    wanted = [ListOffsetsTopic(topic, [ListOffsetsPartition(partition, timestamp_ms)])]
-    answer = await kafka.ask(leader, LIST_OFFSETS, ListOffsetsRequest(0, wanted))
+    wanted = [
+        ListOffsetsTopic(name=topic, partitions=[ListOffsetsPartition(partition=partition, timestamp=timestamp_ms)])
+    ]
+    answer = await kafka.ask(
+        leader, LIST_OFFSETS, ListOffsetsRequest(isolation=0, topics=wanted, timeout_ms=REMOTE_TIMEOUT_MS)
+    )
     for result in answer.topics:
         for each in result.partitions:
             if each.error is not ErrorCode.NONE:

@@ -1,32 +1,13 @@
-"""Requests that list a partition more than once, reduced as Kafka does by reading them into a map.
+"""Fetches that list a partition more than once, reduced as Kafka does by reading them into a map.
 
 The last entry counts, at the position of the first, and a topic without partitions is dropped. A fetch keeps the order
 of its partitions even if a topic comes again after another one, as clients of fetch sessions send it. Source:
-Kafka's FetchRequest.fetchData, KafkaApis.handleDeleteRecordsRequest.
+Kafka's FetchRequest.fetchData.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from barnabas.protocol.messages.data.delete_records import DeleteRecordsPartition, DeleteRecordsTopic
 from barnabas.protocol.messages.data.fetch import FetchPartition, FetchTopic, PartitionKey
-
-
-def without_repetitions(topics: list[DeleteRecordsTopic]) -> list[DeleteRecordsTopic]:
-    """Return each topic, and each of its partitions, once; `topics` itself if nothing repeats."""
-    first: dict[str, DeleteRecordsTopic] = {}
-    partitions: dict[str, dict[int, DeleteRecordsPartition]] = {}
-    total = 0
-    for topic in topics:
-        first.setdefault(topic.name, topic)
-        named = partitions.setdefault(topic.name, {})
-        total += len(topic.partitions)
-        for each in topic.partitions:
-            named[each.partition] = each
-    if len(first) == len(topics) and all(partitions.values()) and sum(map(len, partitions.values())) == total:
-        return topics
-    return [replace(first[key], partitions=list(named.values())) for key, named in partitions.items() if named]
 
 
 def fetched_once(topics: list[FetchTopic]) -> list[FetchTopic]:

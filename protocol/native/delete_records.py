@@ -33,9 +33,11 @@ def encode_request(request: DeleteRecordsRequest) -> dict[str, Any]:
 
 def decode_request(body: dict[str, Any]) -> DeleteRecordsRequest:
     """Raises DecodeError, naming the field."""
-    topics = topics_of(field(body, "topics"), DeleteRecordsTopic, _partition)
+    topics = topics_of(
+        field(body, "topics"), lambda name, partitions: DeleteRecordsTopic(name=name, partitions=partitions), _partition
+    )
     timeout_ms = integer(field(body, "timeout_ms", DEFAULT_TIMEOUT_MS), "timeout_ms", INT32)
-    return DeleteRecordsRequest(topics, timeout_ms)
+    return DeleteRecordsRequest(topics=topics, timeout_ms=timeout_ms)
 
 
 def encode_response(response: DeleteRecordsResponse) -> dict[str, Any]:
@@ -53,19 +55,27 @@ def encode_response(response: DeleteRecordsResponse) -> dict[str, Any]:
 
 def decode_response(body: dict[str, Any]) -> DeleteRecordsResponse:
     """Raises DecodeError, naming the field."""
-    return DeleteRecordsResponse(topics_of(field(body, "topics"), DeleteRecordsTopicResult, _result))
+    return DeleteRecordsResponse(
+        topics=topics_of(
+            field(body, "topics"),
+            lambda name, partitions: DeleteRecordsTopicResult(name=name, partitions=partitions),
+            _result,
+        )
+    )
 
 
 def _partition(entry: Any) -> DeleteRecordsPartition:
     partition, offset = row(entry, "partitions[]", 2)
-    return DeleteRecordsPartition(integer(partition, "partition", INT32), integer(offset, "offset", INT64))
+    return DeleteRecordsPartition(
+        partition=integer(partition, "partition", INT32), offset=integer(offset, "offset", INT64)
+    )
 
 
 def _result(entry: Any) -> DeleteRecordsPartitionResult:
     partition, error, message, low_watermark = row(entry, "partitions[]", 4)
     return DeleteRecordsPartitionResult(
-        integer(partition, "partition", INT32),
-        error_code(error, "error"),
-        long_text(message, "message"),
-        integer(low_watermark, "low_watermark", INT64),
+        partition=integer(partition, "partition", INT32),
+        error=error_code(error, "error"),
+        message=long_text(message, "message"),
+        low_watermark=integer(low_watermark, "low_watermark", INT64),
     )

@@ -30,9 +30,13 @@ def encode_request(request: ListOffsetsRequest) -> dict[str, Any]:
 
 def decode_request(body: dict[str, Any]) -> ListOffsetsRequest:
     """Raises DecodeError, naming the field."""
-    topics = topics_of(field(body, "topics"), ListOffsetsTopic, _partition)
+    topics = topics_of(
+        field(body, "topics"), lambda name, partitions: ListOffsetsTopic(name=name, partitions=partitions), _partition
+    )
     isolation = field(body, "isolation", READ_UNCOMMITTED)
-    return ListOffsetsRequest(integer(isolation, "isolation", (READ_UNCOMMITTED, READ_COMMITTED)), topics)
+    return ListOffsetsRequest(
+        isolation=integer(isolation, "isolation", (READ_UNCOMMITTED, READ_COMMITTED)), topics=topics
+    )
 
 
 def encode_response(response: ListOffsetsResponse) -> dict[str, Any]:
@@ -47,21 +51,27 @@ def encode_response(response: ListOffsetsResponse) -> dict[str, Any]:
 
 def decode_response(body: dict[str, Any]) -> ListOffsetsResponse:
     """Raises DecodeError, naming the field."""
-    topics = topics_of(field(body, "topics"), ListOffsetsTopicResult, _result)
-    return ListOffsetsResponse(topics)
+    topics = topics_of(
+        field(body, "topics"),
+        lambda name, partitions: ListOffsetsTopicResult(name=name, partitions=partitions),
+        _result,
+    )
+    return ListOffsetsResponse(topics=topics)
 
 
 def _partition(entry: Any) -> ListOffsetsPartition:
     partition, timestamp = row(entry, "partitions[]", 2)
-    return ListOffsetsPartition(integer(partition, "partition", INT32), integer(timestamp, "timestamp", INT64))
+    return ListOffsetsPartition(
+        partition=integer(partition, "partition", INT32), timestamp=integer(timestamp, "timestamp", INT64)
+    )
 
 
 def _result(entry: Any) -> ListOffsetsPartitionResult:
     partition, error, offset, timestamp, leader_epoch = row(entry, "partitions[]", 5)
     return ListOffsetsPartitionResult(
-        integer(partition, "partition", INT32),
-        error_code(error, "error"),
-        integer(offset, "offset", INT64),
-        integer(timestamp, "timestamp", INT64),
-        integer(leader_epoch, "leader_epoch", INT32),
+        partition=integer(partition, "partition", INT32),
+        error=error_code(error, "error"),
+        offset=integer(offset, "offset", INT64),
+        timestamp=integer(timestamp, "timestamp", INT64),
+        leader_epoch=integer(leader_epoch, "leader_epoch", INT32),
     )

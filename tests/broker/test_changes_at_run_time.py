@@ -72,7 +72,9 @@ def alter(
 
 
 def start_offset(client: WireClient, name: str) -> int:
-    request = ListOffsetsRequest(0, [ListOffsetsTopic(name, [ListOffsetsPartition(0, -2)])])
+    request = ListOffsetsRequest(
+        isolation=0, topics=[ListOffsetsTopic(name=name, partitions=[ListOffsetsPartition(partition=0, timestamp=-2)])]
+    )
     offset: int = client.call(ApiKey.LIST_OFFSETS, request).topics[0].partitions[0].offset
     return offset
 

@@ -441,21 +441,31 @@ class FakeBroker:
             for entry in topic.partitions:
                 log = self.logs.get(TopicPartition(topic.name, entry.partition))
                 if log is None:
-                    results.append(ListOffsetsPartitionResult(entry.partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+                    results.append(
+                        ListOffsetsPartitionResult(
+                            partition=entry.partition, error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                        )
+                    )
                     continue
                 results.append(self._offset_at(log, entry.partition, entry.timestamp))
-            topics.append(ListOffsetsTopicResult(topic.name, results))
-        return ListOffsetsResponse(topics)
+            topics.append(ListOffsetsTopicResult(name=topic.name, partitions=results))
+        return ListOffsetsResponse(topics=topics)
 
     def _offset_at(self, log: FakeLog, partition: int, timestamp: int) -> ListOffsetsPartitionResult:
         if timestamp == -1:
-            return ListOffsetsPartitionResult(partition, offset=log.end_offset, leader_epoch=0)
+            return ListOffsetsPartitionResult(partition=partition, offset=log.end_offset, leader_epoch=0)
         if timestamp == -2:
-            return ListOffsetsPartitionResult(partition, offset=log.start_offset, leader_epoch=0)
+            return ListOffsetsPartitionResult(partition=partition, offset=log.start_offset, leader_epoch=0)
         for record in log.records():
             if record.timestamp >= timestamp:
-                return ListOffsetsPartitionResult(partition, ErrorCode.NONE, record.offset, record.timestamp, 0)
-        return ListOffsetsPartitionResult(partition)
+                return ListOffsetsPartitionResult(
+                    partition=partition,
+                    error=ErrorCode.NONE,
+                    offset=record.offset,
+                    timestamp=record.timestamp,
+                    leader_epoch=0,
+                )
+        return ListOffsetsPartitionResult(partition=partition)
 
 
 def _records_of(response: Any) -> list[Any]:
@@ -484,9 +494,12 @@ def _refusal(request: Any, code: ErrorCode, message: str | None) -> Any:
         )
     if isinstance(request, ListOffsetsRequest):
         return ListOffsetsResponse(
-            [
+            topics=[
                 ListOffsetsTopicResult(
-                    topic.name, [ListOffsetsPartitionResult(p.partition, code) for p in topic.partitions]
+                    name=topic.name,
+                    partitions=[
+                        ListOffsetsPartitionResult(partition=p.partition, error=code) for p in topic.partitions
+                    ],
                 )
                 for topic in request.topics
             ]

@@ -248,8 +248,22 @@ EXCHANGES: list[tuple[ApiKey, Any, Any]] = [
     ),
     (
         ApiKey.LIST_OFFSETS,
-        ListOffsetsRequest(1, [ListOffsetsTopic("t", [ListOffsetsPartition(0, -2)])]),
-        ListOffsetsResponse([ListOffsetsTopicResult("t", [ListOffsetsPartitionResult(0, ErrorCode.NONE, 3, 4, 5)])]),
+        ListOffsetsRequest(
+            isolation=1,
+            topics=[ListOffsetsTopic(name="t", partitions=[ListOffsetsPartition(partition=0, timestamp=-2)])],
+        ),
+        ListOffsetsResponse(
+            topics=[
+                ListOffsetsTopicResult(
+                    name="t",
+                    partitions=[
+                        ListOffsetsPartitionResult(
+                            partition=0, error=ErrorCode.NONE, offset=3, timestamp=4, leader_epoch=5
+                        )
+                    ],
+                )
+            ]
+        ),
     ),
     (
         ApiKey.METADATA,
@@ -353,9 +367,21 @@ EXCHANGES: list[tuple[ApiKey, Any, Any]] = [
     ),
     (
         ApiKey.DELETE_RECORDS,
-        DeleteRecordsRequest([DeleteRecordsTopic("t", [DeleteRecordsPartition(3, -1)])], 9),
+        DeleteRecordsRequest(
+            topics=[DeleteRecordsTopic(name="t", partitions=[DeleteRecordsPartition(partition=3, offset=-1)])],
+            timeout_ms=9,
+        ),
         DeleteRecordsResponse(
-            [DeleteRecordsTopicResult("t", [DeleteRecordsPartitionResult(3, ErrorCode.OFFSET_OUT_OF_RANGE, "no", -1)])]
+            topics=[
+                DeleteRecordsTopicResult(
+                    name="t",
+                    partitions=[
+                        DeleteRecordsPartitionResult(
+                            partition=3, error=ErrorCode.OFFSET_OUT_OF_RANGE, message="no", low_watermark=-1
+                        )
+                    ],
+                )
+            ]
         ),
     ),
     (

@@ -116,7 +116,10 @@ class WireClient:
 
     def end_offset(self, topic: str, partition: int = 0) -> int:
         """Return a partition's log end offset."""
-        request = ListOffsetsRequest(0, [ListOffsetsTopic(topic, [ListOffsetsPartition(partition, -1)])])
+        request = ListOffsetsRequest(
+            isolation=0,
+            topics=[ListOffsetsTopic(name=topic, partitions=[ListOffsetsPartition(partition=partition, timestamp=-1)])],
+        )
         offset: int = self.call(ApiKey.LIST_OFFSETS, request).topics[0].partitions[0].offset
         return offset
 

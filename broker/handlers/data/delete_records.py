@@ -22,7 +22,6 @@ from barnabas.broker.handlers.turns import Turns, denied_in_turns, in_turns
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.data.delete_records import (
-    DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
     DeleteRecordsRequest,
     DeleteRecordsResponse,
@@ -54,27 +53,27 @@ class DeleteRecordsHandler:
 
     async def _delete_all(self, session: Session, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
         turns = Turns()
-        names = (topic.name for topic in request.topics)
+        offsets = request.offsets()
         denied = await denied_in_turns(
-            turns, session, Operation.DELETE, ResourceType.TOPIC, names, ApiKey.DELETE_RECORDS
+            turns, session, Operation.DELETE, ResourceType.TOPIC, offsets, ApiKey.DELETE_RECORDS
         )
         topics = []
-        for topic in request.topics:
+        for topic, partitions in offsets.items():
             results = []
-            for entry in topic.partitions:
+            for number, offset in partitions.items():
                 if turns.is_over:
                     await turns.next()
-                results.append(self._delete(topic.name, entry, is_denied=topic.name in denied))
-            topics.append(DeleteRecordsTopicResult(topic.name, results))
-        return DeleteRecordsResponse(topics)
+                results.append(self._delete(topic, number, offset, is_denied=topic in denied))
+            topics.append(DeleteRecordsTopicResult(name=topic, partitions=results))
+        return DeleteRecordsResponse(topics=topics)
 
-    def _delete(self, topic: str, entry: DeleteRecordsPartition, *, is_denied: bool) -> DeleteRecordsPartitionResult:
+    def _delete(self, topic: str, number: int, offset: int, *, is_denied: bool) -> DeleteRecordsPartitionResult:
         try:
             if is_denied:
                 raise denial(ResourceType.TOPIC)
-            partition = self._partitions.get(topic, entry.partition)
+            partition = self._partitions.get(topic, number)
             if partition is None:
-                raise self._partitions.refusal(topic, entry.partition)
+                raise self._partitions.refusal(topic, number)
             if is_internal(topic):
                 raise BrokerError(
                     ErrorCode.INVALID_TOPIC_EXCEPTION, f"records of the internal topic {topic} cannot be deleted"
@@ -85,8 +84,8 @@ class DeleteRecordsHandler:
                 raise BrokerError(
                     ErrorCode.POLICY_VIOLATION, f"records of {topic} cannot be deleted: its cleanup.policy is {policy}"
                 )
-            start = partition.delete_records(entry.offset)
+            start = partition.delete_records(offset)
         except BrokerError as error:
             self._probe.count_error(error.code.name.lower())
-            return DeleteRecordsPartitionResult(entry.partition, error.code, error.message)
-        return DeleteRecordsPartitionResult(entry.partition, low_watermark=start)
+            return DeleteRecordsPartitionResult(partition=number, error=error.code, message=error.message)
+        return DeleteRecordsPartitionResult(partition=number, low_watermark=start)

@@ -90,16 +90,16 @@ class ListOffsetsHandler:
                 if turns.is_over:
                     await turns.next()
                 results.append(self._result(request, topic.name, entry, denied, twice))
-            topics.append(ListOffsetsTopicResult(topic.name, results))
-        return ListOffsetsResponse(topics)
+            topics.append(ListOffsetsTopicResult(name=topic.name, partitions=results))
+        return ListOffsetsResponse(topics=topics)
 
     def _answer(self, request: ListOffsetsRequest, denied: frozenset[str]) -> ListOffsetsResponse:
         twice = _listed_twice(request)
         return ListOffsetsResponse(
-            [
+            topics=[
                 ListOffsetsTopicResult(
-                    topic.name,
-                    [self._result(request, topic.name, entry, denied, twice) for entry in topic.partitions],
+                    name=topic.name,
+                    partitions=[self._result(request, topic.name, entry, denied, twice) for entry in topic.partitions],
                 )
                 for topic in request.topics
             ]
@@ -118,7 +118,7 @@ class ListOffsetsHandler:
                 raise denial(ResourceType.TOPIC)
             if (topic, entry.partition) in twice:
                 raise repetition_error("partition", 1)
-            if entry.timestamp < EARLIEST_PENDING_UPLOAD_TIMESTAMP:
+            if not request.knows(entry.timestamp):
                 raise BrokerError(ErrorCode.UNSUPPORTED_VERSION, f"timestamp {entry.timestamp} has no meaning here")
             partition = self._partitions.get(topic, entry.partition)
             if partition is None:
@@ -127,7 +127,7 @@ class ListOffsetsHandler:
             return _look_up(partition, entry.partition, entry.timestamp, request.isolation == READ_COMMITTED)
         except BrokerError as error:
             self._probe.count_error(error.code.name.lower())
-            return ListOffsetsPartitionResult(entry.partition, error.code)
+            return ListOffsetsPartitionResult(partition=entry.partition, error=error.code)
 
 
 async def _denied(turns: Turns, session: Session, request: ListOffsetsRequest) -> frozenset[str]:
@@ -143,16 +143,22 @@ def _look_up(partition: Partition, number: int, timestamp: int, committed_only: 
     log = partition.log
     end = log.last_stable_offset if committed_only else log.high_watermark
     if timestamp == LATEST_TIMESTAMP:
-        return ListOffsetsPartitionResult(number, offset=end, leader_epoch=partition.leader_epoch)
+        return ListOffsetsPartitionResult(partition=number, offset=end, leader_epoch=partition.leader_epoch)
     if timestamp in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
         start = log.log_start_offset
-        return ListOffsetsPartitionResult(number, offset=start, leader_epoch=log.leader_epoch_for(start))
+        return ListOffsetsPartitionResult(partition=number, offset=start, leader_epoch=log.leader_epoch_for(start))
     if timestamp in (LATEST_TIERED_TIMESTAMP, EARLIEST_PENDING_UPLOAD_TIMESTAMP):
-        return ListOffsetsPartitionResult(number)
+        return ListOffsetsPartitionResult(partition=number)
     if timestamp == MAX_TIMESTAMP:
         found = log.offset_for_max_timestamp()
     else:
         found = log.offset_for_timestamp(timestamp)
     if found is None or found.offset >= end:
-        return ListOffsetsPartitionResult(number)
-    return ListOffsetsPartitionResult(number, ErrorCode.NONE, found.offset, found.timestamp, found.leader_epoch)
+        return ListOffsetsPartitionResult(partition=number)
+    return ListOffsetsPartitionResult(
+        partition=number,
+        error=ErrorCode.NONE,
+        offset=found.offset,
+        timestamp=found.timestamp,
+        leader_epoch=found.leader_epoch,
+    )

@@ -60,8 +60,8 @@ class OffsetForLeaderEpochHandler:
                 if turns.is_over:
                     await turns.next()
                 results.append(self._look_up(topic.name, entry, is_denied=topic.name in denied))
-            topics.append(EpochTopicResult(topic.name, results))
-        return OffsetForLeaderEpochResponse(topics)
+            topics.append(EpochTopicResult(name=topic.name, partitions=results))
+        return OffsetForLeaderEpochResponse(topics=topics)
 
     def _look_up(self, topic: str, entry: EpochPartition, *, is_denied: bool) -> EpochPartitionResult:
         try:
@@ -73,8 +73,8 @@ class OffsetForLeaderEpochHandler:
             partition.ensure_current_epoch(entry.current_leader_epoch)
         except BrokerError as error:
             self._probe.count_error(error.code.name.lower())
-            return EpochPartitionResult(entry.partition, error.code)
+            return EpochPartitionResult(partition=entry.partition, error=error.code)
         found = partition.log.end_offset_for_epoch(entry.leader_epoch)
         if found is None:
-            return EpochPartitionResult(entry.partition)
-        return EpochPartitionResult(entry.partition, leader_epoch=found.epoch, end_offset=found.start_offset)
+            return EpochPartitionResult(partition=entry.partition)
+        return EpochPartitionResult(partition=entry.partition, leader_epoch=found.epoch, end_offset=found.start_offset)

@@ -20,6 +20,7 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.kafka.client.list_offsets import LIST_OFFSETS
 from barnabas.protocol.messages.data.list_offsets import (
     LATEST_TIMESTAMP,
+    REMOTE_TIMEOUT_MS,
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsTopic,
@@ -99,9 +100,17 @@ def _retention_ms(explained: ExplainTopicResponse) -> int | None:
 
 
 async def _last_stable_offset(access: ClusterAccess, topic: str, facts: PartitionFacts) -> int | None:
-    wanted = [ListOffsetsTopic(topic, [ListOffsetsPartition(facts.partition, LATEST_TIMESTAMP)])]
+    wanted = [
+        ListOffsetsTopic(
+            name=topic, partitions=[ListOffsetsPartition(partition=facts.partition, timestamp=LATEST_TIMESTAMP)]
+        )
+    ]
     try:
-        answer = await access.kafka.ask(facts.leader, LIST_OFFSETS, ListOffsetsRequest(_READ_COMMITTED, wanted))
+        answer = await access.kafka.ask(
+            facts.leader,
+            LIST_OFFSETS,
+            ListOffsetsRequest(isolation=_READ_COMMITTED, topics=wanted, timeout_ms=REMOTE_TIMEOUT_MS),
+        )
     except ClientError:
         return None  # the page has its other lines
     for result in answer.topics:

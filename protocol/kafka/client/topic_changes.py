@@ -5,22 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from barnabas.protocol.kafka.client.api import ClientApi
-from barnabas.protocol.kafka.client.fields import ERROR
-from barnabas.protocol.kafka.data import delete_records
-from barnabas.protocol.kafka.schema import (
-    INT32,
-    INT64,
-    STRING,
-    Message,
-    rows,
-)
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.cluster.configs import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
-from barnabas.protocol.messages.data.delete_records import (
-    DeleteRecordsPartitionResult,
-    DeleteRecordsResponse,
-    DeleteRecordsTopicResult,
-)
+from barnabas.protocol.messages.data.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
 from barnabas.protocol.messages.topics.topics import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -40,20 +27,4 @@ INCREMENTAL_ALTER_CONFIGS: Final = ClientApi(
     ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1, IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
 )
 
-DELETE_RECORDS: Final = ClientApi(
-    ApiKey.DELETE_RECORDS,
-    0,
-    2,
-    delete_records.REQUEST,
-    Message(
-        2,
-        DeleteRecordsResponse,
-        _throttle_ms=INT32,
-        topics=rows(
-            DeleteRecordsTopicResult,
-            name=STRING,
-            partitions=rows(DeleteRecordsPartitionResult, partition=INT32, low_watermark=INT64, error=ERROR),
-        ),
-    ),
-)
-"""Writes a DeleteRecordsRequest, reads a DeleteRecordsResponse."""
+DELETE_RECORDS: Final = ClientApi(ApiKey.DELETE_RECORDS, 0, 2, DeleteRecordsRequest, DeleteRecordsResponse)

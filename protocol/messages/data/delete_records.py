@@ -2,60 +2,83 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import Final
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.wire.fields import unwired
+from barnabas.protocol.wire.structures import Request, Struct
+from barnabas.protocol.wire.types import Error, Int32, Int64, String
 
-HIGH_WATERMARK = -1
+HIGH_WATERMARK: Final = -1
 """As an offset: all records that consumers can read."""
 
-NO_LOW_WATERMARK = -1
+NO_LOW_WATERMARK: Final = -1
 
 
-@dataclass(slots=True)
-class DeleteRecordsPartition:
-    """`offset`: the first offset to keep, or HIGH_WATERMARK."""
+class DeleteRecordsPartitionResult(Struct):
+    """`low_watermark`: the new log start offset. Kafka's protocol has no field for `message`."""
 
-    partition: int
-    offset: int
-
-
-@dataclass(slots=True)
-class DeleteRecordsTopic:
-    """Partitions of one topic."""
-
-    name: str
-    partitions: list[DeleteRecordsPartition]
+    partition: Int32
+    low_watermark: Int64 = NO_LOW_WATERMARK
+    error: Error = ErrorCode.NONE
+    message: str | None = unwired(default=None)
 
 
-@dataclass(slots=True)
-class DeleteRecordsRequest:
-    """`timeout_ms`: how long to wait for other replicas; a single node has none."""
-
-    topics: list[DeleteRecordsTopic]
-    timeout_ms: int = 60_000
-
-
-@dataclass(slots=True)
-class DeleteRecordsPartitionResult:
-    """`low_watermark`: the new log start offset. The Kafka dialect has no field for `message`."""
-
-    partition: int
-    error: ErrorCode = ErrorCode.NONE
-    message: str | None = None
-    low_watermark: int = NO_LOW_WATERMARK
-
-
-@dataclass(slots=True)
-class DeleteRecordsTopicResult:
+class DeleteRecordsTopicResult(Struct):
     """Results of one topic."""
 
-    name: str
-    partitions: list[DeleteRecordsPartitionResult]
+    name: String
+    partitions: Sequence[DeleteRecordsPartitionResult]
 
 
-@dataclass(slots=True)
-class DeleteRecordsResponse:
+class DeleteRecordsResponse(Struct, flexible=2):
     """In the order of the request."""
 
-    topics: list[DeleteRecordsTopicResult]
+    throttle_ms: Int32 = 0
+    topics: Sequence[DeleteRecordsTopicResult]
+
+
+class DeleteRecordsPartition(Struct):
+    """`offset`: the first offset to keep, or HIGH_WATERMARK."""
+
+    partition: Int32
+    offset: Int64
+
+
+class DeleteRecordsTopic(Struct):
+    """Partitions of one topic."""
+
+    name: String
+    partitions: Sequence[DeleteRecordsPartition]
+
+
+class DeleteRecordsRequest(Request, flexible=2):
+    """`timeout_ms`: how long to wait for other replicas; a single node has none."""
+
+    topics: Sequence[DeleteRecordsTopic]
+    timeout_ms: Int32 = 60_000
+
+    def offsets(self) -> dict[str, dict[int, int]]:
+        """Return the offset of each partition of each topic.
+
+        Of several entries of a partition the last counts, at the position of the first, and a topic without partitions
+        is dropped, as in Kafka's KafkaApis.handleDeleteRecordsRequest.
+        """
+        found: dict[str, dict[int, int]] = {}
+        for topic in self.topics:
+            if topic.partitions:
+                found.setdefault(topic.name, {}).update((each.partition, each.offset) for each in topic.partitions)
+        return found
+
+    def refused(self, code: ErrorCode, message: str) -> DeleteRecordsResponse:
+        """The same refusal for every partition."""
+        return DeleteRecordsResponse(
+            topics=[
+                DeleteRecordsTopicResult(
+                    name=name,
+                    partitions=[DeleteRecordsPartitionResult(partition=each, error=code) for each in partitions],
+                )
+                for name, partitions in self.offsets().items()
+            ]
+        )

@@ -2,55 +2,71 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import Final
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.wire.fields import since
+from barnabas.protocol.wire.structures import Request, Struct
+from barnabas.protocol.wire.types import Error, Int32, Int64, String
+
+CONSUMER_REPLICA_ID: Final = -1
 
 
-@dataclass(slots=True)
-class EpochPartition:
-    """`leader_epoch`: the requested epoch; `current_leader_epoch`: the one the client knows, -1 for no check."""
-
-    partition: int
-    leader_epoch: int
-    current_leader_epoch: int = -1
-
-
-@dataclass(slots=True)
-class EpochTopic:
-    """One topic's partitions."""
-
-    name: str
-    partitions: list[EpochPartition]
-
-
-@dataclass(slots=True)
-class OffsetForLeaderEpochRequest:
-    """Partitions of several topics."""
-
-    topics: list[EpochTopic]
-
-
-@dataclass(slots=True)
-class EpochPartitionResult:
+class EpochPartitionResult(Struct):
     """The largest known epoch not above the requested one, and its end offset; -1 when unknown."""
 
-    partition: int
-    error: ErrorCode = ErrorCode.NONE
-    leader_epoch: int = -1
-    end_offset: int = -1
+    error: Error = ErrorCode.NONE
+    partition: Int32
+    leader_epoch: Int32 = -1
+    end_offset: Int64 = -1
 
 
-@dataclass(slots=True)
-class EpochTopicResult:
+class EpochTopicResult(Struct):
     """One topic's results, in the order of the request."""
 
-    name: str
-    partitions: list[EpochPartitionResult]
+    name: String
+    partitions: Sequence[EpochPartitionResult]
 
 
-@dataclass(slots=True)
-class OffsetForLeaderEpochResponse:
+class OffsetForLeaderEpochResponse(Struct, flexible=4):
     """Results in the order of the request."""
 
-    topics: list[EpochTopicResult]
+    throttle_ms: Int32 = 0
+    topics: Sequence[EpochTopicResult]
+
+
+class EpochPartition(Struct):
+    """`leader_epoch`: the requested epoch; `current_leader_epoch`: the one the client knows, -1 for no check."""
+
+    partition: Int32
+    current_leader_epoch: Int32 = -1
+    leader_epoch: Int32
+
+
+class EpochTopic(Struct):
+    """One topic's partitions."""
+
+    name: String
+    partitions: Sequence[EpochPartition]
+
+
+class OffsetForLeaderEpochRequest(Request, flexible=4):
+    """Partitions of several topics. `replica_id`: -2 is nobody's, for tools."""
+
+    replica_id: Int32 = since(3, default=-2)
+    topics: Sequence[EpochTopic]
+
+    def refused(self, code: ErrorCode, message: str) -> OffsetForLeaderEpochResponse:
+        """The code for every partition."""
+        return OffsetForLeaderEpochResponse(
+            topics=[
+                EpochTopicResult(
+                    name=topic.name,
+                    partitions=[
+                        EpochPartitionResult(partition=each.partition, error=code) for each in topic.partitions
+                    ],
+                )
+                for topic in self.topics
+            ]
+        )

@@ -168,8 +168,8 @@ def test_deleted_records_change_the_log_start_offset(fetcher: SessionFetcher, wi
     wire.produce("start", batch(b"1", b"2"))
     fetcher.open({("start", 0): 2})
     assert fetcher.fetch({}).results == []
-    delete = DeleteRecordsTopic("start", [DeleteRecordsPartition(0, 1)])
-    wire.call(ApiKey.DELETE_RECORDS, DeleteRecordsRequest([delete]))
+    delete = DeleteRecordsTopic(name="start", partitions=[DeleteRecordsPartition(partition=0, offset=1)])
+    wire.call(ApiKey.DELETE_RECORDS, DeleteRecordsRequest(topics=[delete]))
     assert fetcher.fetch({}).results == [("start", 0, 0, 2, 1, 0)]
     assert fetcher.fetch({}).results == []
 

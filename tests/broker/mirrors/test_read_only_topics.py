@@ -103,7 +103,10 @@ def test_a_transaction_gets_no_mirrored_partition_and_ends_without_it(kafka: Kaf
 
 def test_records_are_not_deleted_and_partitions_not_added(wire: WireClient) -> None:
     deleted = wire.call(
-        ApiKey.DELETE_RECORDS, DeleteRecordsRequest([DeleteRecordsTopic("orders", [DeleteRecordsPartition(0, -1)])])
+        ApiKey.DELETE_RECORDS,
+        DeleteRecordsRequest(
+            topics=[DeleteRecordsTopic(name="orders", partitions=[DeleteRecordsPartition(partition=0, offset=-1)])]
+        ),
     )
     result = deleted.topics[0].partitions[0]
     assert (result.error, result.message) == (POLICY, SENTENCE)

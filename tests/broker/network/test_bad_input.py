@@ -246,7 +246,10 @@ def test_offsets_outside_the_log_and_unknown_partitions_have_their_codes(wire: W
     assert wire.fetch("ranges", -1).error == ErrorCode.OFFSET_OUT_OF_RANGE
     assert wire.fetch("ranges", 0, partition=1).error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert wire.fetch("nowhere", 0).error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    request = ListOffsetsRequest(0, [ListOffsetsTopic("ranges", [ListOffsetsPartition(0, -9)])])
+    request = ListOffsetsRequest(
+        isolation=0,
+        topics=[ListOffsetsTopic(name="ranges", partitions=[ListOffsetsPartition(partition=0, timestamp=-9)])],
+    )
     listed = wire.call(ApiKey.LIST_OFFSETS, request).topics[0].partitions[0]
     assert listed.error == ErrorCode.UNSUPPORTED_VERSION
 

@@ -60,7 +60,15 @@ def requests(rng: random.Random, batch: Batch) -> list[tuple[ApiKey, Any]]:
             produce_request("fuzz", batch(bytes(rng.randrange(200))), rng.randrange(2), rng.choice([1, -1])),
         ),
         (ApiKey.FETCH, fetch_request("fuzz", rng.randrange(3), rng.randrange(2), max_wait_ms=rng.choice([0, 2]))),
-        (ApiKey.LIST_OFFSETS, ListOffsetsRequest(0, [ListOffsetsTopic("fuzz", [ListOffsetsPartition(0, offset)])])),
+        (
+            ApiKey.LIST_OFFSETS,
+            ListOffsetsRequest(
+                isolation=0,
+                topics=[
+                    ListOffsetsTopic(name="fuzz", partitions=[ListOffsetsPartition(partition=0, timestamp=offset)])
+                ],
+            ),
+        ),
         (ApiKey.METADATA, MetadataRequest.of_names(rng.choice([None, [], ["fuzz", "none"]]))),
         (ApiKey.API_VERSIONS, HELLO),
         (

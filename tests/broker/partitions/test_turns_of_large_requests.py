@@ -149,18 +149,22 @@ def ask_describe_configs() -> Any:
 
 
 def ask_delete_records() -> Any:
-    topics = [DeleteRecordsTopic(name, [DeleteRecordsPartition(0, 1)]) for name in NAMES]
-    return DeleteRecordsHandler(PARTITIONS, PROBE)(SESSION, DeleteRecordsRequest(topics))
+    topics = [
+        DeleteRecordsTopic(name=name, partitions=[DeleteRecordsPartition(partition=0, offset=1)]) for name in NAMES
+    ]
+    return DeleteRecordsHandler(PARTITIONS, PROBE)(SESSION, DeleteRecordsRequest(topics=topics))
 
 
 def ask_list_offsets() -> Any:
-    topics = [ListOffsetsTopic(name, [ListOffsetsPartition(0, -1)]) for name in NAMES]
-    return ListOffsetsHandler(PARTITIONS, NOTHING, PROBE)(SESSION, ListOffsetsRequest(0, topics))
+    topics = [
+        ListOffsetsTopic(name=name, partitions=[ListOffsetsPartition(partition=0, timestamp=-1)]) for name in NAMES
+    ]
+    return ListOffsetsHandler(PARTITIONS, NOTHING, PROBE)(SESSION, ListOffsetsRequest(isolation=0, topics=topics))
 
 
 def ask_offset_for_leader_epoch() -> Any:
-    topics = [EpochTopic(name, [EpochPartition(0, 1)]) for name in NAMES]
-    return OffsetForLeaderEpochHandler(PARTITIONS, PROBE)(SESSION, OffsetForLeaderEpochRequest(topics))
+    topics = [EpochTopic(name=name, partitions=[EpochPartition(partition=0, leader_epoch=1)]) for name in NAMES]
+    return OffsetForLeaderEpochHandler(PARTITIONS, PROBE)(SESSION, OffsetForLeaderEpochRequest(topics=topics))
 
 
 def ask_describe_producers() -> Any:

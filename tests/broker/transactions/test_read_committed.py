@@ -147,7 +147,10 @@ def test_records_of_an_open_transaction_can_be_deleted_and_its_marker_still_ends
     desk = Desk(wire, kafka, "deleted", levels=(2, 2))
     desk.write(0, b"a", b"b", b"c")
     desk.write(1, b"d")
-    request = DeleteRecordsRequest([DeleteRecordsTopic("deleted", [DeleteRecordsPartition(0, 2)])], 10_000)
+    request = DeleteRecordsRequest(
+        topics=[DeleteRecordsTopic(name="deleted", partitions=[DeleteRecordsPartition(partition=0, offset=2)])],
+        timeout_ms=10_000,
+    )
     assert wire.call(ApiKey.DELETE_RECORDS, request).topics[0].partitions[0].error == 0
     assert end_offset(kafka, "deleted", 0, committed=True) == 2
     desk.end(0, is_commit=False)

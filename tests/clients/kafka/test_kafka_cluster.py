@@ -118,13 +118,18 @@ async def test_a_fetch_beyond_the_epoch_of_the_source_diverges(daemon: Daemon) -
         connection = await cluster.connection(leader.node_id, "fetch")
         answer = await connection.request(FETCH, FetchQuery(0, 0, 1 << 20, [TopicToFetch("t", topic_id, [wanted])]))
         assert answer.topics[0].partitions[0].error is ErrorCode.NONE
-        request = OffsetForLeaderEpochRequest([EpochTopic("t", [EpochPartition(0, leader.epoch)])])
+        request = OffsetForLeaderEpochRequest(
+            topics=[EpochTopic(name="t", partitions=[EpochPartition(partition=0, leader_epoch=leader.epoch)])]
+        )
         found = (await cluster.ask(leader.node_id, OFFSET_FOR_LEADER_EPOCH, request)).topics[0].partitions[0]
         assert (found.leader_epoch, found.end_offset) == (leader.epoch, end)
 
 
 async def offset(cluster: KafkaCluster, node_id: int, timestamp: int) -> int:
-    request = ListOffsetsRequest(0, [ListOffsetsTopic("t", [ListOffsetsPartition(0, timestamp)])])
+    request = ListOffsetsRequest(
+        isolation=0,
+        topics=[ListOffsetsTopic(name="t", partitions=[ListOffsetsPartition(partition=0, timestamp=timestamp)])],
+    )
     answer = await cluster.ask(node_id, LIST_OFFSETS, request)
     (found,) = answer.topics[0].partitions
     assert found.error is ErrorCode.NONE

@@ -92,7 +92,10 @@ class BarnabasTarget(Target):
             assert result.error == 0, result.message
 
     def earliest(self, topic: str) -> int:
-        request = ListOffsetsRequest(0, [ListOffsetsTopic(topic, [ListOffsetsPartition(0, _EARLIEST)])])
+        request = ListOffsetsRequest(
+            isolation=0,
+            topics=[ListOffsetsTopic(name=topic, partitions=[ListOffsetsPartition(partition=0, timestamp=_EARLIEST)])],
+        )
         with WireClient(self._daemon.host, self._daemon.port) as client:
             offset: int = client.call(ApiKey.LIST_OFFSETS, request).topics[0].partitions[0].offset
             return offset

@@ -14,20 +14,12 @@ from kio.schema.index import schema_name_map
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.kafka import dialect
 from barnabas.protocol.kafka.apis import KAFKA_APIS, ROUTES, KafkaApi
-from barnabas.protocol.kafka.data import init_producer_id, list_offsets, offset_for_leader_epoch
+from barnabas.protocol.kafka.data import init_producer_id
 from barnabas.protocol.kafka.topics import metadata
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.cluster.api_versions import ApiVersionsRequest
-from barnabas.protocol.messages.data import list_offsets as offsets
 from barnabas.protocol.messages.data.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from barnabas.protocol.messages.data.offset_for_leader_epoch import (
-    EpochPartition,
-    EpochPartitionResult,
-    EpochTopic,
-    EpochTopicResult,
-    OffsetForLeaderEpochRequest,
-    OffsetForLeaderEpochResponse,
-)
+from barnabas.protocol.messages.data.list_offsets import ListOffsetsRequest
 from barnabas.protocol.messages.topics.metadata import (
     MetadataRequest,
 )
@@ -126,54 +118,14 @@ def test_metadata_refused_as_a_whole_has_the_code_for_every_topic(version: int) 
         assert found.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
-LIST_OFFSETS_VERSIONS = range(1, 12)
-
-
-def list_offsets_request(version: int, *timestamps: int, **fields: Any) -> Any:
-    kio = schema("list_offsets", version, "request")
-    epoch = {"current_leader_epoch": 6} if version >= 4 else {}
-    partitions = tuple(
-        kio.ListOffsetsPartition(partition_index=index, timestamp=timestamp, **epoch)
-        for index, timestamp in enumerate(timestamps)
-    )
-    values: dict[str, Any] = {"replica_id": -1, "topics": (kio.ListOffsetsTopic(name="t", partitions=partitions),)}
-    if version >= 2:
-        values["isolation_level"] = 1
-    if version >= 10:
-        values["timeout"] = timedelta(seconds=1)
-    return kio.ListOffsetsRequest(**{**values, **fields})
-
-
-@pytest.mark.parametrize("version", LIST_OFFSETS_VERSIONS)
-def test_a_special_timestamp_of_a_later_version_is_unknown(version: int) -> None:
-    asked = (0, 1_700_000_000_000, -1, -2, -3, -4, -5, -6, -7)
-    request = list_offsets.decode_request(version, body(list_offsets_request(version, *asked)))
-    known = {-1: 1, -2: 1, -3: 7, -4: 8, -5: 9, -6: 11}
-    expected = [each if each >= 0 or version >= known.get(each, 99) else offsets.UNKNOWN_TIMESTAMP for each in asked]
-    (topic,) = request.topics
-    assert [each.timestamp for each in topic.partitions] == expected
-    assert {each.current_leader_epoch for each in topic.partitions} == {6 if version >= 4 else -1}
-    assert request.isolation == (1 if version >= 2 else 0)
-
-
-@pytest.mark.parametrize("version", LIST_OFFSETS_VERSIONS)
-def test_an_answer_to_list_offsets_is_read_back(version: int) -> None:
-    results = [
-        offsets.ListOffsetsPartitionResult(0, ErrorCode.NONE, 1 << 40, 99, 4),
-        offsets.ListOffsetsPartitionResult(1, ErrorCode.UNSUPPORTED_VERSION),
-    ]
-    response = offsets.ListOffsetsResponse([offsets.ListOffsetsTopicResult("t", results)])
-    (topic,) = answer("list_offsets", version, list_offsets.encode_response(version, response)).topics
-    assert [(each.partition_index, each.error_code, each.offset, each.timestamp) for each in topic.partitions] == [
-        (0, 0, 1 << 40, 99),
-        (1, 35, -1, -1),
-    ]
-    if version >= 4:
-        assert [each.leader_epoch for each in topic.partitions] == [4, -1]
-    request = list_offsets.decode_request(version, body(list_offsets_request(version, 0, 1)))
-    error = list_offsets.encode_error(version, request, ErrorCode.UNKNOWN_SERVER_ERROR, "a bug")
-    (topic,) = answer("list_offsets", version, error).topics
-    assert [each.error_code for each in topic.partitions] == [-1, -1]
+def test_a_special_timestamp_has_a_meaning_from_its_version_on() -> None:
+    for version in range(1, 12):
+        request = ListOffsetsRequest(version=version, topics=())
+        known = [each for each in (0, 1_700_000_000_000, -1, -2, -3, -4, -5, -6, -7) if request.knows(each)]
+        assert (
+            known
+            == [0, 1_700_000_000_000, -1, -2, -3, -4, -5, -6][: 4 + sum(version >= each for each in (7, 8, 9, 11))]
+        )
 
 
 @pytest.mark.parametrize("version", range(6))
@@ -195,25 +147,6 @@ def test_init_producer_id_both_ways(version: int) -> None:
     fenced = InitProducerIdResponse(-1, -1, ErrorCode.PRODUCER_FENCED)
     found = answer("init_producer_id", version, init_producer_id.encode_response(version, fenced))
     assert found.error_code == (90 if version >= 4 else 47)
-
-
-@pytest.mark.parametrize("version", range(2, 5))
-def test_offset_for_leader_epoch_both_ways(version: int) -> None:
-    kio = schema("offset_for_leader_epoch", version, "request")
-    partition = kio.OffsetForLeaderPartition(partition=3, current_leader_epoch=6, leader_epoch=5)
-    replica = {"replica_id": -1} if version >= 3 else {}
-    entity = kio.OffsetForLeaderEpochRequest(
-        topics=(kio.OffsetForLeaderTopic(topic="t", partitions=(partition,)),), **replica
-    )
-    request = offset_for_leader_epoch.decode_request(version, body(entity))
-    assert request == OffsetForLeaderEpochRequest([EpochTopic("t", [EpochPartition(3, 5, 6)])])
-    response = OffsetForLeaderEpochResponse([EpochTopicResult("t", [EpochPartitionResult(3, ErrorCode.NONE, 5, 77)])])
-    data = offset_for_leader_epoch.encode_response(version, response)
-    ((found,),) = (topic.partitions for topic in answer("offset_for_leader_epoch", version, data).topics)
-    assert (found.partition, found.error_code, found.leader_epoch, found.end_offset) == (3, 0, 5, 77)
-    data = offset_for_leader_epoch.encode_error(version, request, ErrorCode.UNKNOWN_SERVER_ERROR, "")
-    ((found,),) = (topic.partitions for topic in answer("offset_for_leader_epoch", version, data).topics)
-    assert (found.partition, found.error_code, found.leader_epoch, found.end_offset) == (3, -1, -1, -1)
 
 
 # Golden frames, taken apart by hand from Kafka's message definitions.

@@ -8,11 +8,8 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.data.delete_records import (
     DeleteRecordsPartition,
-    DeleteRecordsPartitionResult,
     DeleteRecordsRequest,
-    DeleteRecordsResponse,
     DeleteRecordsTopic,
-    DeleteRecordsTopicResult,
 )
 from barnabas.protocol.messages.topics.topics import (
     CreatePartitionsRequest,
@@ -23,14 +20,9 @@ from barnabas.protocol.messages.topics.topics import (
     TopicReference,
     config_rows,
 )
-from tests.protocol.kafka.codecs import SECOND, decoded, encoded, refused, row, versions_of
+from tests.protocol.kafka.codecs import SECOND, decoded, refused, versions_of
 
-CREATE, DELETE, GROW, TRIM = (
-    ApiKey.CREATE_TOPICS,
-    ApiKey.DELETE_TOPICS,
-    ApiKey.CREATE_PARTITIONS,
-    ApiKey.DELETE_RECORDS,
-)
+CREATE, DELETE, GROW = ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.CREATE_PARTITIONS
 
 
 @pytest.mark.parametrize(("api", "version"), versions_of(CREATE, DELETE, GROW))
@@ -58,33 +50,21 @@ def test_topics_to_delete_have_names_or_ids() -> None:
     assert request.topics == [TopicReference(name="a"), by_id]
 
 
-@pytest.mark.parametrize(("api", "version"), versions_of(TRIM))
-def test_deleting_records_both_ways(api: ApiKey, version: int) -> None:
-    partitions = (
-        row(api, version, "DeleteRecordsPartition", partition_index=0, offset=1 << 40),
-        row(api, version, "DeleteRecordsPartition", partition_index=1, offset=-1),
+def test_the_last_offset_of_a_partition_counts() -> None:
+    asked = [("a", {0: 1, 1: 2}), ("b", {}), ("c", {0: 3}), ("a", {2: 5, 0: 4})]
+    request = DeleteRecordsRequest(
+        topics=[
+            DeleteRecordsTopic(
+                name=name,
+                partitions=[DeleteRecordsPartition(partition=each, offset=offset) for each, offset in offsets.items()],
+            )
+            for name, offsets in asked
+        ]
     )
-    topic = row(api, version, "DeleteRecordsTopic", name="a", partitions=partitions)
-    request = decoded(api, version, topics=(topic,), timeout=SECOND)
-    assert request == DeleteRecordsRequest(
-        [DeleteRecordsTopic("a", [DeleteRecordsPartition(0, 1 << 40), DeleteRecordsPartition(1, -1)])], 1000
-    )
-    results = [
-        DeleteRecordsPartitionResult(0, low_watermark=1 << 40),
-        DeleteRecordsPartitionResult(1, ErrorCode.OFFSET_OUT_OF_RANGE, "no"),
-    ]
-    answer = encoded(api, version, DeleteRecordsResponse([DeleteRecordsTopicResult("a", results)]))
-    assert answer["topics"] == [
-        {
-            "name": "a",
-            "partitions": [
-                {"partition_index": 0, "low_watermark": 1 << 40, "error_code": 0},
-                {"partition_index": 1, "low_watermark": -1, "error_code": 1},
-            ],
-        }
-    ]
-    (topic,) = refused(api, version, request, ErrorCode.UNKNOWN_SERVER_ERROR, "bug")["topics"]
-    assert [each["error_code"] for each in topic["partitions"]] == [-1, -1]
+    assert request.offsets() == {"a": {0: 4, 1: 2, 2: 5}, "c": {0: 3}}
+    refused = request.refused(ErrorCode.UNKNOWN_SERVER_ERROR, "")
+    found = [(topic.name, [each.partition for each in topic.partitions]) for topic in refused.topics]
+    assert found == [("a", [0, 1, 2]), ("c", [0])]
 
 
 @pytest.mark.parametrize(("api", "version"), versions_of(CREATE, DELETE, GROW))
