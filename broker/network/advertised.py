@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from barnabas.broker.network.session import Session
     from barnabas.config.listeners import Listener
-    from barnabas.protocol.messages.topics.metadata import BrokerAddress
+    from barnabas.protocol.messages.nodes import BrokerAddress
 
 
 class AdvertisedAddresses:
@@ -25,7 +25,7 @@ class AdvertisedAddresses:
 
     def address_for(self, session: Session) -> BrokerAddress:
         """Return the broker's address for a client of `session`."""
-        from barnabas.protocol.messages.topics.metadata import BrokerAddress  # with the first Metadata request
+        from barnabas.protocol.messages.nodes import BrokerAddress  # with the first Metadata request
 
         listener = self._advertised[session.listener.name]
         return BrokerAddress(self._node_id, listener.host or session.local_host, listener.port or session.local_port)

@@ -16,7 +16,8 @@ from barnabas.protocol.kafka.client.fetch import LeaderAndEpoch
 from barnabas.protocol.kafka.client.find_coordinator import FIND_COORDINATOR
 from barnabas.protocol.kafka.client.metadata import METADATA
 from barnabas.protocol.messages.groups.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from barnabas.protocol.messages.topics.metadata import BrokerAddress, MetadataRequest, MetadataResponse
+from barnabas.protocol.messages.nodes import BrokerAddress
+from barnabas.protocol.messages.topics.metadata import MetadataRequest, MetadataResponse
 from barnabas.protocol.topic_partition import TopicPartition
 
 

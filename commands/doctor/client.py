@@ -24,7 +24,7 @@ from barnabas.commands.doctor.report import Report
 from barnabas.commands.doctor.steps import NoAnswerError, Step
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.messages.api_key import ApiKey
-from barnabas.protocol.messages.topics.metadata import BrokerAddress
+from barnabas.protocol.messages.nodes import BrokerAddress
 
 _SPOKEN = {KAFKA: "Kafka's protocol", NATIVE: "the native protocol alone: Kafka's clients cannot use it"}
 _NAMES_MAX = 5

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from barnabas.protocol.messages.groups.groups import ListedGroup
-from barnabas.protocol.messages.topics.metadata import BrokerAddress
+from barnabas.protocol.messages.nodes import BrokerAddress
 from barnabas.protocol.topic_partition import TopicPartition
 
 

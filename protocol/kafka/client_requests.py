@@ -29,7 +29,7 @@ from typing import Final, NamedTuple, TypeVar
 from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.kafka.client.fields import known_error
 from barnabas.protocol.messages.api_key import ApiKey
-from barnabas.protocol.messages.topics.metadata import BrokerAddress
+from barnabas.protocol.messages.nodes import BrokerAddress
 from barnabas.protocol.primitives import Reader
 
 Item = TypeVar("Item")

@@ -27,7 +27,7 @@ from barnabas.protocol.kafka.transactions.end_txn import REQUEST as END_TXN
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.data.init_producer_id import InitProducerIdRequest
 from barnabas.protocol.messages.groups.find_coordinator import TRANSACTION_KEY
-from barnabas.protocol.messages.topics.metadata import BrokerAddress
+from barnabas.protocol.messages.nodes import BrokerAddress
 from barnabas.protocol.messages.transactions.add_partitions_to_txn import TxnTopic
 from barnabas.protocol.messages.transactions.describe_transactions import (
     DescribeTransactionsRequest,

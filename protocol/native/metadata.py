@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from barnabas.protocol.messages.nodes import BrokerAddress
 from barnabas.protocol.messages.topics.metadata import (
-    BrokerAddress,
     MetadataRequest,
     MetadataResponse,
     PartitionMetadata,

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Final, Self, cast, dataclass_transform
 
 from barnabas.protocol.errors import DecodeError, ErrorCode
-from barnabas.protocol.wire.decoding import write_decoder
-from barnabas.protocol.wire.encoding import write_encoder
 from barnabas.protocol.wire.fields import LATEST, Array, Field, fields_of, note_of, since, tagged, until, unwired
 
 MAX_ITEMS: Final = 50_000
@@ -84,6 +82,8 @@ class Struct(metaclass=StructType):
         encoders = type(self)._encoders
         encoder = encoders.get(version)
         if encoder is None:
+            from barnabas.protocol.wire.encoding import write_encoder  # here: a start encodes nothing
+
             encoder = encoders[version] = write_encoder(type(self), version, version >= type(self).flexible_from)
         return encoder(self)
 
@@ -99,6 +99,8 @@ class Struct(metaclass=StructType):
     def _decoder(cls, version: int) -> Callable[[Any, int], tuple[Any, int]]:
         decoder = cls._decoders.get(version)
         if decoder is None:
+            from barnabas.protocol.wire.decoding import write_decoder  # here: a start decodes nothing
+
             decoder = cls._decoders[version] = write_decoder(cls, version, version >= cls.flexible_from)
         return decoder
 

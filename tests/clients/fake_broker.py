@@ -36,8 +36,8 @@ from barnabas.protocol.messages.data.produce import (
     ProduceResponse,
     ProduceTopicResult,
 )
+from barnabas.protocol.messages.nodes import BrokerAddress
 from barnabas.protocol.messages.topics.metadata import (
-    BrokerAddress,
     MetadataRequest,
     MetadataResponse,
     PartitionMetadata,

@@ -122,6 +122,7 @@ from barnabas.protocol.messages.groups.offset_fetch import (
     OffsetFetchTopicResult,
 )
 from barnabas.protocol.messages.groups.sync_group import MemberAssignment, SyncGroupRequest, SyncGroupResponse
+from barnabas.protocol.messages.nodes import BrokerAddress
 from barnabas.protocol.messages.security.sasl import (
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
@@ -143,7 +144,6 @@ from barnabas.protocol.messages.topics.log_dirs import (
     LogDirTopic,
 )
 from barnabas.protocol.messages.topics.metadata import (
-    BrokerAddress,
     MetadataRequest,
     MetadataResponse,
     PartitionMetadata,

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from barnabas.broker.network.advertised import AdvertisedAddresses
     from barnabas.broker.network.session import Session
     from barnabas.broker.probes import ApiProbe
-    from barnabas.protocol.messages.topics.metadata import BrokerAddress
+    from barnabas.protocol.messages.nodes import BrokerAddress
 
 
 _PARTS: Final = 3

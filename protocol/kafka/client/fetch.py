@@ -34,7 +34,7 @@ from barnabas.protocol.kafka.schema import (
 )
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.data.fetch import NO_SESSION, READ_UNCOMMITTED
-from barnabas.protocol.messages.topics.metadata import BrokerAddress
+from barnabas.protocol.messages.nodes import BrokerAddress
 from barnabas.protocol.uuids import ZERO_UUID
 
 SESSIONS_FROM: Final = 7

@@ -7,7 +7,7 @@ from typing import Final
 
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.framing import FrameError
-from barnabas.protocol.messages.topics.metadata import BrokerAddress
+from barnabas.protocol.messages.nodes import BrokerAddress, LeaderAndEpoch
 from barnabas.protocol.uuids import ZERO_UUID
 from barnabas.protocol.wire.fields import since, tagged, until
 from barnabas.protocol.wire.structures import Request, Struct
@@ -23,13 +23,6 @@ _ADDS_PARTITIONS_FROM: Final = 12
 TOPIC_IDS_FROM: Final = 13
 
 _NO_RECORDS: Final = memoryview(b"")
-
-
-class LeaderAndEpoch(Struct):
-    """The node that leads a partition, -1 if the broker does not know it, and its epoch."""
-
-    node_id: Int32 = -1
-    epoch: Int32 = -1
 
 
 class RecordError(Struct):

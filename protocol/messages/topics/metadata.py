@@ -7,6 +7,7 @@ from typing import Annotated, Final, Self
 
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.authorized_operations import NOT_ASKED
+from barnabas.protocol.messages.nodes import BrokerAddress
 from barnabas.protocol.uuids import ZERO_UUID
 from barnabas.protocol.wire.fields import since
 from barnabas.protocol.wire.structures import Request, Struct
@@ -15,15 +16,6 @@ from barnabas.protocol.wire.types import SHARED, Bool, Error, Int32, Nullable, N
 _TOPIC_IDS_FROM: Final = 12
 
 Nodes = Annotated[tuple[Int32, ...], SHARED]
-
-
-class BrokerAddress(Struct, kw_only=False):
-    """A broker's address for clients of the listener that received the request."""
-
-    node_id: Int32
-    host: String
-    port: Int32
-    rack: NullableString = since(1, default=None)
 
 
 class PartitionMetadata(Struct):

@@ -38,7 +38,7 @@ from barnabas.protocol.messages.data.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
 )
 from barnabas.protocol.messages.groups.find_coordinator import GROUP_KEY, TRANSACTION_KEY
-from barnabas.protocol.messages.topics.metadata import BrokerAddress
+from barnabas.protocol.messages.nodes import BrokerAddress
 from barnabas.protocol.records.batch import RecordBatch
 from barnabas.protocol.topic_partition import TopicPartition
 from tests.support.daemon import Daemon, start_daemon

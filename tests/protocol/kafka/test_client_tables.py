@@ -54,6 +54,7 @@ from barnabas.protocol.messages.groups.offset_fetch import (
     OffsetFetchTopic,
     OffsetFetchTopicResult,
 )
+from barnabas.protocol.messages.nodes import BrokerAddress
 from barnabas.protocol.messages.share.share_acknowledge import (
     AcknowledgementBatch,
     AcknowledgePartition,
@@ -61,9 +62,6 @@ from barnabas.protocol.messages.share.share_acknowledge import (
 )
 from barnabas.protocol.messages.share.share_fetch import ForgottenTopic as ForgottenShareTopic
 from barnabas.protocol.messages.share.share_fetch import ShareFetchRequest
-from barnabas.protocol.messages.topics.metadata import (
-    BrokerAddress,
-)
 from barnabas.protocol.messages.transactions.add_partitions_to_txn import TxnTopic
 from barnabas.protocol.messages.transactions.describe_transactions import (
     DescribeTransactionsRequest,

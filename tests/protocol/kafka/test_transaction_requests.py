@@ -11,7 +11,7 @@ from kio.serial import entity_reader
 
 from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.kafka import transaction_requests as requests
-from barnabas.protocol.messages.topics.metadata import BrokerAddress
+from barnabas.protocol.messages.nodes import BrokerAddress
 from barnabas.protocol.messages.transactions.add_partitions_to_txn import TxnTopic
 from barnabas.protocol.messages.transactions.describe_transactions import TransactionDescription
 from tests.support.kafka.kafka_wire import message_type, read, schema, written
