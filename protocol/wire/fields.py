@@ -81,8 +81,7 @@ def fields_of(structure: Any) -> tuple[Field, ...]:
     """Return the fields of a structure's class, in wire order. Its annotations are evaluated at the first call."""
     found: tuple[Field, ...] | None = structure.wire_fields
     if found is None:
-        space = vars(sys.modules[structure.__module__])
-        found = tuple([_field(structure, name, text, space) for name, text in structure.wire_annotations.items()])
+        found = tuple([_field(structure, name, text) for name, text in structure.wire_annotations.items()])
         structure.wire_fields = found
     return found
 
@@ -117,12 +116,13 @@ def has_records(structure: Any) -> bool:
     return False
 
 
-def _field(structure: Any, name: str, annotation: str, space: dict[str, Any]) -> Field:
+def _field(structure: Any, name: str, annotation: str) -> Field:
     note = note_of(structure.wire_defaults.get(name, ABSENT))
     if note.until < 0:
         return Field(name, None, NEVER, *note)
     try:
-        kind, nullable_from = _kind(eval(annotation, space))
+        declaring = next(each for each in structure.__mro__ if name in vars(each).get("__slots__", ()))
+        kind, nullable_from = _kind(eval(annotation, vars(sys.modules[declaring.__module__])))
     except (NameError, TypeError) as error:
         raise TypeError(f"{structure.__qualname__}.{name}: {error}") from error
     return Field(name, kind, nullable_from, *note)

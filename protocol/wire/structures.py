@@ -15,6 +15,10 @@ MAX_ANSWER_ITEMS: Final = 2_000_000
 """Limit of those in an answer: Metadata has about eight for each partition of a cluster."""
 
 
+def _construct(self: Struct, *values: Any, **fields: Any) -> None:
+    _write_init(type(self))(self, *values, **fields)
+
+
 @dataclass_transform(kw_only_default=True, field_specifiers=(since, until, tagged, unwired))
 class StructType(type):
     """Makes slots of the annotations of a class body, and keeps what they and their defaults say.
@@ -35,6 +39,7 @@ class StructType(type):
         body["__slots__"] = tuple(own)
         body["wire_annotations"] = getattr(base, "wire_annotations", {}) | own
         body["wire_defaults"] = getattr(base, "wire_defaults", {}) | defaults
+        body.setdefault("__init__", _construct)  # not that of a base class, which may have been generated already
         return type.__new__(mcs, name, bases, body)
 
     def __init__(
@@ -57,9 +62,6 @@ class Struct(metaclass=StructType):
     """The text of each field's type."""
     wire_defaults: ClassVar[dict[str, Any]]
     """Defaults of fields, and notes."""
-
-    def __init__(self, *values: Any, **fields: Any) -> None:
-        _write_init(type(self))(self, *values, **fields)
 
     @classmethod
     def decode(cls, version: int, data: bytes | memoryview, max_items: int = MAX_ITEMS) -> Self:

@@ -63,6 +63,10 @@ class Flagged(Struct, flexible=0):
     hosts: Sequence[String]
 
 
+class LongAnswer(Answer):
+    code: Int16
+
+
 def asked(version: int) -> Ask:
     """A request with everything that its version has."""
     partitions = [Partition(index=1, offset=1 << 40, epoch=-1 if version < 2 else 5, note=note) for note in ("ä", None)]
@@ -265,3 +269,8 @@ def test_the_text_of_a_structure_does_not_show_secret_bytes() -> None:
         password: SecretBytes
 
     assert repr(Login(user="u", password=b"pencil")).endswith("Login(user='u', password=[hidden])")
+
+
+def test_a_class_is_constructed_with_its_own_fields_after_its_base_class_was() -> None:
+    assert Answer(message="a").encode(0) == b"\x00\x01a"
+    assert LongAnswer(message="a", code=3).encode(0) == b"\x00\x01a\x00\x03"
