@@ -14,10 +14,8 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.groups.offset_commit import (
     NO_GENERATION,
-    OffsetCommitPartition,
     OffsetCommitRequest,
     OffsetCommitResponse,
-    OffsetCommitTopic,
 )
 from barnabas.protocol.messages.groups.offset_fetch import (
     OffsetFetchGroup,
@@ -25,6 +23,7 @@ from barnabas.protocol.messages.groups.offset_fetch import (
     OffsetFetchResponse,
     OffsetFetchTopic,
 )
+from barnabas.protocol.messages.transactions.txn_offset_commit import TxnOffsetCommitPartition, TxnOffsetCommitTopic
 from barnabas.protocol.topic_partition import TopicPartition
 
 
@@ -77,7 +76,13 @@ async def commit_offsets(
 
     Lost connections and retriable errors are retried for api_timeout_ms, unless `once`: repeating a commit is harmless.
     """
-    request = OffsetCommitRequest(group, offset_topics(offsets), *committer)
+    request = OffsetCommitRequest(
+        group_id=group,
+        generation=committer.generation,
+        member_id=committer.member_id,
+        group_instance_id=committer.group_instance_id,
+        topics=offset_topics(offsets),
+    )
 
     async def attempt() -> None:
         connection = await cluster.connections.any_connection()
@@ -94,12 +99,16 @@ async def commit_offsets(
         await with_retries(config, ApiKey.OFFSET_COMMIT.label, attempt)
 
 
-def offset_topics(offsets: Mapping[TopicPartition, CommittedOffset]) -> list[OffsetCommitTopic]:
-    """Return the offsets by topic, as requests have them."""
-    topics: dict[str, list[OffsetCommitPartition]] = {}
+def offset_topics(offsets: Mapping[TopicPartition, CommittedOffset]) -> list[TxnOffsetCommitTopic]:
+    """Return the offsets by topic, as the requests of a commit have them, in a transaction or not."""
+    topics: dict[str, list[TxnOffsetCommitPartition]] = {}
     for (topic, partition), at in offsets.items():
-        topics.setdefault(topic, []).append(OffsetCommitPartition(partition, at.offset, at.leader_epoch, at.metadata))
-    return [OffsetCommitTopic(name, entries) for name, entries in topics.items()]
+        topics.setdefault(topic, []).append(
+            TxnOffsetCommitPartition(
+                partition=partition, offset=at.offset, leader_epoch=at.leader_epoch, metadata=at.metadata
+            )
+        )
+    return [TxnOffsetCommitTopic(name=name, partitions=entries) for name, entries in topics.items()]
 
 
 async def fetch_offsets(
@@ -121,13 +130,15 @@ async def fetch_offsets(
         by_topic: dict[str, list[int]] = {}
         for topic, partition in partitions:
             by_topic.setdefault(topic, []).append(partition)
-        topics = [OffsetFetchTopic(name, numbers) for name, numbers in by_topic.items()]
-    request = OffsetFetchRequest([OffsetFetchGroup(group, topics)], require_stable)
+        topics = [OffsetFetchTopic(name=name, partitions=numbers) for name, numbers in by_topic.items()]
+    request = OffsetFetchRequest.of_groups(
+        [OffsetFetchGroup(group_id=group, topics=topics)], require_stable=require_stable
+    )
 
     async def attempt() -> dict[TopicPartition, CommittedOffset]:
         connection = await cluster.connections.any_connection()
         response: OffsetFetchResponse = await connection.request(ApiKey.OFFSET_FETCH, request)
-        (answered,) = response.groups
+        (answered,) = response.results
         if answered.error is not ErrorCode.NONE:
             raise RefusedError(answered.error, f"the offsets of group {group!r} cannot be fetched")
         found = {}
@@ -137,7 +148,7 @@ async def fetch_offsets(
                 if entry.error is not ErrorCode.NONE:
                     raise RefusedError.of_partition(topic_partition, entry.error, _MESSAGES.get(entry.error))
                 if entry.offset >= 0:
-                    found[topic_partition] = CommittedOffset(entry.offset, entry.leader_epoch, entry.metadata)
+                    found[topic_partition] = CommittedOffset(entry.offset, entry.leader_epoch, entry.metadata or "")
         return found
 
     return await with_retries(config, ApiKey.OFFSET_FETCH.label, attempt)

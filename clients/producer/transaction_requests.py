@@ -84,14 +84,14 @@ class TransactionRequests:
 
         async def attempt() -> None:
             request = TxnOffsetCommitRequest(
-                self._transactional_id,
-                group.group,
-                *current,
-                offset_topics(left),
-                group.generation,
-                group.member_id,
-                group.group_instance_id,
-                adds_offsets=True,
+                transactional_id=self._transactional_id,
+                group_id=group.group,
+                producer_id=current.producer_id,
+                producer_epoch=current.epoch,
+                generation=group.generation,
+                member_id=group.member_id,
+                group_instance_id=group.group_instance_id,
+                topics=offset_topics(left),
             )
             response: TxnOffsetCommitResponse = await self._send(ApiKey.TXN_OFFSET_COMMIT, request)
             refused: list[RefusedError] = []

@@ -102,8 +102,10 @@ async def commit_offsets(kafka: KafkaCluster, group: str, offsets: Mapping[Topic
     """Commit offsets of a group that has no members."""
     topics: dict[str, list[OffsetCommitPartition]] = defaultdict(list)
     for key, offset in offsets.items():
-        topics[key.topic].append(OffsetCommitPartition(key.partition, offset, metadata=""))
-    request = OffsetCommitRequest(group, [OffsetCommitTopic(name, parts) for name, parts in topics.items()])
+        topics[key.topic].append(OffsetCommitPartition(partition=key.partition, offset=offset, metadata=""))
+    request = OffsetCommitRequest(
+        group_id=group, topics=[OffsetCommitTopic(name=name, partitions=parts) for name, parts in topics.items()]
+    )
     answer: OffsetCommitResponse = await kafka.ask(await kafka.coordinator(group, GROUP_KEY), OFFSET_COMMIT, request)
     for topic in answer.topics:
         for each in topic.partitions:

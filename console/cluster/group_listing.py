@@ -13,11 +13,15 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.kafka.client.list_groups import LIST_GROUPS
 from barnabas.protocol.kafka.client.offset_fetch import OFFSET_FETCH
 from barnabas.protocol.messages.groups.groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
-from barnabas.protocol.messages.groups.offset_fetch import OffsetFetchGroup, OffsetFetchRequest, OffsetFetchResponse
+from barnabas.protocol.messages.groups.offset_fetch import (
+    GROUPS_FROM,
+    OffsetFetchGroup,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+)
 from barnabas.protocol.topic_partition import TopicPartition
 
 _GROUPS_A_REQUEST: Final = 50
-_FIRST_WITH_SEVERAL_GROUPS: Final = 8
 
 
 async def list_groups(
@@ -67,12 +71,12 @@ async def _committed(kafka: KafkaCluster, node_id: int, groups: Sequence[str]) -
     """All committed offsets of groups of one coordinator. Raises ClientError."""
     connection = await kafka.connection(node_id)
     version = connection.version_of(OFFSET_FETCH)
-    several = version is not None and version >= _FIRST_WITH_SEVERAL_GROUPS
+    several = version is not None and version >= GROUPS_FROM
     found: dict[str, dict[TopicPartition, int]] = {}
     for chunk in [groups] if several else [[each] for each in groups]:
-        request = OffsetFetchRequest([OffsetFetchGroup(each, None) for each in chunk])
+        request = OffsetFetchRequest.of_groups([OffsetFetchGroup(group_id=each, topics=None) for each in chunk])
         answer: OffsetFetchResponse = await connection.request(OFFSET_FETCH, request)
-        for group_id, result in zip(chunk, answer.groups, strict=False):
+        for group_id, result in zip(chunk, answer.results, strict=False):
             if result.error not in (ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND):
                 raise RefusedError(result.error, f"{group_id}: {reason_of(result.error)}")
             found[result.group_id or group_id] = {

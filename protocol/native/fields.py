@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.wire.structures import Struct
 
-PartitionT = TypeVar("PartitionT")
 TopicT = TypeVar("TopicT")
 
 INT8 = (-(1 << 7), (1 << 7) - 1)
@@ -108,14 +107,13 @@ def row(value: Any, name: str, size: int) -> list[Any]:
     return value
 
 
-def topics_of(
-    value: Any, build: Callable[[str, list[PartitionT]], TopicT], read_partition: Callable[[Any], PartitionT]
-) -> list[TopicT]:
-    """Return `build(name, partitions)` for each row of an array of topics, [[name, [partition]]]."""
+def topics_of(value: Any, build: Callable[..., TopicT], read_partition: Callable[[Any], Any]) -> list[TopicT]:
+    """Return `build(name=, partitions=)` for each row of an array of topics, [[name, [partition]]]."""
     topics = []
     for entry in array(value, "topics"):
         name, partitions = row(entry, "topics[]", 2)
-        topics.append(build(text(name, "name"), [read_partition(each) for each in array(partitions, "partitions")]))
+        numbers = [read_partition(each) for each in array(partitions, "partitions")]
+        topics.append(build(name=text(name, "name"), partitions=numbers))
     return topics
 
 

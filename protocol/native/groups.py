@@ -14,7 +14,7 @@ delete_groups   request   groups [group]
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from barnabas.protocol.messages.groups.groups import (
     DeleteGroupResult,
@@ -57,6 +57,9 @@ from barnabas.protocol.native.fields import (
     topics_of,
 )
 
+_BY_NAME: Final = 9
+"""The last version of these requests in Kafka's protocol that names topics."""
+
 
 def encode_commit(request: OffsetCommitRequest) -> dict[str, Any]:
     """The body of a commit."""
@@ -76,11 +79,12 @@ def decode_commit(body: dict[str, Any]) -> OffsetCommitRequest:
     """Raises DecodeError, naming the field."""
     topics = topics_of(field(body, "topics"), OffsetCommitTopic, _offset)
     return OffsetCommitRequest(
-        text(field(body, "group"), "group"),
-        topics,
-        integer(field(body, "generation", NO_GENERATION), "generation", INT32),
-        text(field(body, "member_id", ""), "member_id"),
-        optional_text(field(body, "instance_id", None), "instance_id"),
+        version=_BY_NAME,
+        group_id=text(field(body, "group"), "group"),
+        topics=topics,
+        generation=integer(field(body, "generation", NO_GENERATION), "generation", INT32),
+        member_id=text(field(body, "member_id", ""), "member_id"),
+        group_instance_id=optional_text(field(body, "instance_id", None), "instance_id"),
     )
 
 
@@ -93,12 +97,12 @@ def encode_commit_response(response: OffsetCommitResponse) -> dict[str, Any]:
 
 def decode_commit_response(body: dict[str, Any]) -> OffsetCommitResponse:
     """Raises DecodeError, naming the field."""
-    return OffsetCommitResponse(topics_of(field(body, "topics"), OffsetCommitTopicResult, _committed))
+    return OffsetCommitResponse(topics=topics_of(field(body, "topics"), OffsetCommitTopicResult, _committed))
 
 
 def encode_fetch(request: OffsetFetchRequest) -> dict[str, Any]:
     """The body of a fetch: one group."""
-    (group,) = request.groups
+    (group,) = request.asked_groups
     topics = None if group.topics is None else [[topic.name, list(topic.partitions)] for topic in group.topics]
     return {"group": group.group_id, "topics": topics, "require_stable": request.require_stable}
 
@@ -108,19 +112,23 @@ def decode_fetch(body: dict[str, Any]) -> OffsetFetchRequest:
     rows = field(body, "topics", None)
     topics = None if rows is None else topics_of(rows, OffsetFetchTopic, partition_number)
     require_stable = boolean(field(body, "require_stable", False), "require_stable")
-    return OffsetFetchRequest([OffsetFetchGroup(text(field(body, "group"), "group"), topics)], require_stable)
+    return OffsetFetchRequest(
+        version=_BY_NAME,
+        groups=[OffsetFetchGroup(group_id=text(field(body, "group"), "group"), topics=topics)],
+        require_stable=require_stable,
+    )
 
 
 def encode_fetch_response(response: OffsetFetchResponse) -> dict[str, Any]:
     """The group's offsets."""
-    (group,) = response.groups
+    (group,) = response.results
     return {
         "group": group.group_id,
         "error": int(group.error),
         "topics": [
             [
                 topic.name,
-                [[p.partition, int(p.error), p.offset, p.leader_epoch, p.metadata] for p in topic.partitions],
+                [[p.partition, int(p.error), p.offset, p.leader_epoch, p.metadata or ""] for p in topic.partitions],
             ]
             for topic in group.topics
         ],
@@ -131,7 +139,9 @@ def decode_fetch_response(body: dict[str, Any]) -> OffsetFetchResponse:
     """Raises DecodeError, naming the field."""
     topics = topics_of(field(body, "topics"), OffsetFetchTopicResult, _found)
     group = text(field(body, "group"), "group")
-    return OffsetFetchResponse([OffsetFetchGroupResult(group, topics, error_code(field(body, "error"), "error"))])
+    return OffsetFetchResponse(
+        groups=[OffsetFetchGroupResult(group_id=group, topics=topics, error=error_code(field(body, "error"), "error"))]
+    )
 
 
 def encode_list(request: ListGroupsRequest) -> dict[str, Any]:
@@ -198,10 +208,10 @@ def _texts(values: Any, name: str) -> list[str]:
 def _offset(entry: Any) -> OffsetCommitPartition:
     partition, offset, leader_epoch, metadata = row(entry, "partitions[]", 4)
     return OffsetCommitPartition(
-        integer(partition, "partition", INT32),
-        integer(offset, "offset", INT64),
-        integer(leader_epoch, "leader_epoch", INT32),
-        optional_text(metadata, "metadata"),
+        partition=integer(partition, "partition", INT32),
+        offset=integer(offset, "offset", INT64),
+        leader_epoch=integer(leader_epoch, "leader_epoch", INT32),
+        metadata=optional_text(metadata, "metadata"),
     )
 
 
@@ -214,8 +224,8 @@ def _found(entry: Any) -> OffsetFetchPartitionResult:
     partition, error, offset, leader_epoch, metadata = row(entry, "partitions[]", 5)
     return OffsetFetchPartitionResult(
         integer(partition, "partition", INT32),
-        error_code(error, "error"),
-        integer(offset, "offset", INT64),
-        integer(leader_epoch, "leader_epoch", INT32),
-        text(metadata, "metadata"),
+        error=error_code(error, "error"),
+        offset=integer(offset, "offset", INT64),
+        leader_epoch=integer(leader_epoch, "leader_epoch", INT32),
+        metadata=text(metadata, "metadata"),
     )

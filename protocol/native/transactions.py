@@ -15,11 +15,17 @@ from __future__ import annotations
 from typing import Any
 
 from barnabas.protocol.messages.groups.offset_commit import (
+    OffsetCommitPartition,
     OffsetCommitRequest,
     OffsetCommitResponse,
 )
 from barnabas.protocol.messages.transactions.end_txn import EndTxnRequest, EndTxnResponse
-from barnabas.protocol.messages.transactions.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
+from barnabas.protocol.messages.transactions.txn_offset_commit import (
+    TxnOffsetCommitPartition,
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitTopic,
+)
 from barnabas.protocol.native.fields import INT16, INT64, boolean, error_code, field, integer, text
 from barnabas.protocol.native.groups import decode_commit, decode_commit_response, encode_commit, encode_commit_response
 
@@ -60,7 +66,11 @@ def decode_end_response(body: dict[str, Any]) -> EndTxnResponse:
 def encode_commit_offsets(request: TxnOffsetCommitRequest) -> dict[str, Any]:
     """The body of a commit of offsets: that of commit_offsets, and the producer."""
     commit = OffsetCommitRequest(
-        request.group_id, request.topics, request.generation, request.member_id, request.group_instance_id
+        group_id=request.group_id,
+        topics=request.topics,
+        generation=request.generation,
+        member_id=request.member_id,
+        group_instance_id=request.group_instance_id,
     )
     return {
         **encode_commit(commit),
@@ -75,26 +85,34 @@ def decode_commit_offsets(body: dict[str, Any]) -> TxnOffsetCommitRequest:
     commit = decode_commit(body)
     transactional_id, producer_id, producer_epoch = _producer(body)
     return TxnOffsetCommitRequest(
-        transactional_id,
-        commit.group_id,
-        producer_id,
-        producer_epoch,
-        commit.topics,
-        commit.generation,
-        commit.member_id,
-        commit.group_instance_id,
-        adds_offsets=True,
+        transactional_id=transactional_id,
+        group_id=commit.group_id,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        topics=[
+            TxnOffsetCommitTopic(name=topic.name, partitions=[_transactional(each) for each in topic.partitions])
+            for topic in commit.topics
+        ],
+        generation=commit.generation,
+        member_id=commit.member_id,
+        group_instance_id=commit.group_instance_id,
     )
 
 
 def encode_commit_offsets_response(response: TxnOffsetCommitResponse) -> dict[str, Any]:
     """A code for each partition, as of commit_offsets."""
-    return encode_commit_response(OffsetCommitResponse(response.topics))
+    return encode_commit_response(OffsetCommitResponse(topics=response.topics))
 
 
 def decode_commit_offsets_response(body: dict[str, Any]) -> TxnOffsetCommitResponse:
     """Raises DecodeError, naming the field."""
-    return TxnOffsetCommitResponse(decode_commit_response(body).topics)
+    return TxnOffsetCommitResponse(topics=decode_commit_response(body).topics)
+
+
+def _transactional(entry: OffsetCommitPartition) -> TxnOffsetCommitPartition:
+    return TxnOffsetCommitPartition(
+        partition=entry.partition, offset=entry.offset, leader_epoch=entry.leader_epoch, metadata=entry.metadata
+    )
 
 
 def _producer(body: dict[str, Any]) -> tuple[str, int, int]:

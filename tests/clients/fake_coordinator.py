@@ -81,9 +81,10 @@ class FakeCoordinator:
 def refused_offsets(request: Any, error: ErrorCode) -> TxnOffsetCommitResponse:
     """A response with this code for every partition."""
     return TxnOffsetCommitResponse(
-        [
+        topics=[
             OffsetCommitTopicResult(
-                topic.name, [OffsetCommitPartitionResult(each.partition, error) for each in topic.partitions]
+                name=topic.name,
+                partitions=[OffsetCommitPartitionResult(each.partition, error) for each in topic.partitions],
             )
             for topic in request.topics
         ]

@@ -175,7 +175,12 @@ from barnabas.protocol.messages.transactions.list_transactions import (
     ListTransactionsResponse,
     TransactionListing,
 )
-from barnabas.protocol.messages.transactions.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
+from barnabas.protocol.messages.transactions.txn_offset_commit import (
+    TxnOffsetCommitPartition,
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitTopic,
+)
 from barnabas.protocol.messages.transactions.write_txn_markers import (
     TxnMarker,
     TxnMarkerResult,
@@ -386,18 +391,42 @@ EXCHANGES: list[tuple[ApiKey, Any, Any]] = [
     ),
     (
         ApiKey.OFFSET_COMMIT,
-        OffsetCommitRequest("g", [OffsetCommitTopic("t", [OffsetCommitPartition(0, 1 << 40, 3, "m")])], 7, "member"),
-        OffsetCommitResponse([OffsetCommitTopicResult("t", [OffsetCommitPartitionResult(0, ErrorCode.NONE)])]),
+        OffsetCommitRequest(
+            group_id="g",
+            topics=[
+                OffsetCommitTopic(
+                    name="t",
+                    partitions=[OffsetCommitPartition(partition=0, offset=1 << 40, leader_epoch=3, metadata="m")],
+                )
+            ],
+            generation=7,
+            member_id="member",
+        ),
+        OffsetCommitResponse(
+            topics=[OffsetCommitTopicResult(name="t", partitions=[OffsetCommitPartitionResult(0, ErrorCode.NONE)])]
+        ),
     ),
     (
         ApiKey.OFFSET_FETCH,
-        OffsetFetchRequest([OffsetFetchGroup("g", [OffsetFetchTopic("t", [0, 2])])], require_stable=True),
+        OffsetFetchRequest(
+            groups=[OffsetFetchGroup(group_id="g", topics=[OffsetFetchTopic(name="t", partitions=[0, 2])])],
+            require_stable=True,
+        ),
         OffsetFetchResponse(
-            [
+            groups=[
                 OffsetFetchGroupResult(
-                    "g",
-                    [OffsetFetchTopicResult("t", [OffsetFetchPartitionResult(0, ErrorCode.NONE, 1 << 40, 3, "m")])],
-                    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+                    group_id="g",
+                    topics=[
+                        OffsetFetchTopicResult(
+                            name="t",
+                            partitions=[
+                                OffsetFetchPartitionResult(
+                                    0, error=ErrorCode.NONE, offset=1 << 40, leader_epoch=3, metadata="m"
+                                )
+                            ],
+                        )
+                    ],
+                    error=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
                 )
             ]
         ),
@@ -592,18 +621,26 @@ EXCHANGES: list[tuple[ApiKey, Any, Any]] = [
     (
         ApiKey.TXN_OFFSET_COMMIT,
         TxnOffsetCommitRequest(
-            "x",
-            "g",
-            1 << 40,
-            3,
-            [OffsetCommitTopic("t", [OffsetCommitPartition(0, 1 << 41, 2, "m")])],
-            6,
-            "member",
-            "i",
-            adds_offsets=True,
+            transactional_id="x",
+            group_id="g",
+            producer_id=1 << 40,
+            producer_epoch=3,
+            topics=[
+                TxnOffsetCommitTopic(
+                    name="t",
+                    partitions=[TxnOffsetCommitPartition(partition=0, offset=1 << 41, leader_epoch=2, metadata="m")],
+                )
+            ],
+            generation=6,
+            member_id="member",
+            group_instance_id="i",
         ),
         TxnOffsetCommitResponse(
-            [OffsetCommitTopicResult("t", [OffsetCommitPartitionResult(0, ErrorCode.UNSTABLE_OFFSET_COMMIT)])]
+            topics=[
+                OffsetCommitTopicResult(
+                    name="t", partitions=[OffsetCommitPartitionResult(0, ErrorCode.UNSTABLE_OFFSET_COMMIT)]
+                )
+            ]
         ),
     ),
     (

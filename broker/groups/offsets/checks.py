@@ -25,31 +25,36 @@ class AcceptedPartition(NamedTuple):
     result: OffsetCommitPartitionResult
 
 
-def topic_names(image: MetadataImage, topics: Sequence[OffsetCommitTopic]) -> list[str]:
+def topic_names(image: MetadataImage, topics: Sequence[OffsetCommitTopic], *, by_id: bool = False) -> list[str]:
     """Return the names of a commit's topics; unknown ids have none."""
-    names = (each.name if each.topic_id is None else image.names.get(each.topic_id) for each in topics)
+    names = (each.name if each.name or not by_id else image.names.get(each.topic_id) for each in topics)
     return [name for name in names if name is not None]
 
 
 def accept_partitions(
-    image: MetadataImage, topics: Sequence[OffsetCommitTopic], denied: frozenset[str] = frozenset()
+    image: MetadataImage,
+    topics: Sequence[OffsetCommitTopic],
+    denied: frozenset[str] = frozenset(),
+    *,
+    by_id: bool = False,
 ) -> tuple[list[OffsetCommitTopicResult], list[AcceptedPartition]]:
     """Return results with the errors below, and the partitions that may be committed.
 
-    In this order: UNKNOWN_TOPIC_ID, TOPIC_AUTHORIZATION_FAILED for the topics in `denied`, UNKNOWN_TOPIC_OR_PARTITION.
+    `by_id`: a topic without a name is named by its id. The errors, in this order: UNKNOWN_TOPIC_ID,
+    TOPIC_AUTHORIZATION_FAILED for the topics in `denied`, UNKNOWN_TOPIC_OR_PARTITION.
     """
     from barnabas.protocol.messages.groups.offset_commit import OffsetCommitPartitionResult, OffsetCommitTopicResult
 
     accepted = []
     answered = []
     for each in topics:
-        by_id = each.topic_id is not None
-        topic = image.topic_by_id(each.topic_id) if each.topic_id is not None else image.topics.get(each.name)
+        has_id = by_id and not each.name
+        topic = image.topic_by_id(each.topic_id) if has_id else image.topics.get(each.name)
         results = []
         for entry in each.partitions:
             result = OffsetCommitPartitionResult(entry.partition)
             results.append(result)
-            if topic is None and by_id:
+            if topic is None and has_id:
                 result.error = ErrorCode.UNKNOWN_TOPIC_ID
             elif (each.name if topic is None else topic.name) in denied:
                 result.error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -57,7 +62,7 @@ def accept_partitions(
                 result.error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             else:
                 accepted.append(AcceptedPartition(topic, entry, result))
-        answered.append(OffsetCommitTopicResult(each.name, results, each.topic_id))
+        answered.append(OffsetCommitTopicResult(name=each.name, partitions=results, topic_id=each.topic_id))
     return answered, accepted
 
 

@@ -85,8 +85,8 @@ class GroupOffsets:
         """
         from barnabas.protocol.messages.groups.offset_commit import DEFAULT_RETENTION, OffsetCommitResponse
 
-        topics, accepted = accept_partitions(self._store.image, request.topics, denied)
-        response = OffsetCommitResponse(topics)
+        topics, accepted = accept_partitions(self._store.image, request.topics, denied, by_id=request.is_by_id)
+        response = OffsetCommitResponse(topics=topics)
         if not accepted:
             return response
         check = self._validate(request)
@@ -184,8 +184,6 @@ def _commit_answer(
     request: OffsetCommitRequest, response: OffsetCommitResponse, appended: Appended
 ) -> OffsetCommitResponse | Deferred[OffsetCommitResponse]:
     """Answer once the records are appended; an error of the log is the error of every partition."""
-    from barnabas.protocol.messages.groups.offset_commit import refuse_commit
-
     answer: Deferred[OffsetCommitResponse] = Deferred()
-    appended.then(lambda error: answer.resolve(response if error is None else refuse_commit(request, error.code)))
+    appended.then(lambda error: answer.resolve(response if error is None else request.refused(error.code)))
     return answer

@@ -160,19 +160,19 @@ class OffsetDeleteHandler:
         for topic in request.topics:
             subscribed = group is not None and group.is_subscribed(topic.name)
             results = []
-            for number in topic.partitions:
+            for number in [each.partition for each in topic.partitions]:
                 if topic.name in denied:
                     error = self._counted(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
                 else:
                     error = self._error_of(topic.name, number, subscribed=subscribed)
-                results.append(OffsetDeletePartitionResult(number, error))
+                results.append(OffsetDeletePartitionResult(partition=number, error=error))
                 if error is ErrorCode.NONE:
                     deleted.append((topic.name, number))
-            topics.append(OffsetDeleteTopicResult(topic.name, results))
+            topics.append(OffsetDeleteTopicResult(name=topic.name, partitions=results))
         answer: Deferred[OffsetDeleteResponse] = Deferred()
         self._offsets.delete(group_id, deleted).then(
             lambda error: answer.resolve(
-                OffsetDeleteResponse(topics) if error is None else OffsetDeleteResponse(error=error.code)
+                OffsetDeleteResponse(topics=topics) if error is None else OffsetDeleteResponse(error=error.code)
             )
         )
         return answer

@@ -17,7 +17,7 @@ from barnabas.broker.handlers.authorization import ensure_allowed
 from barnabas.broker.handlers.turns import Turns, denied_in_turns, in_turns_then_deferred
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
-from barnabas.protocol.messages.groups.offset_commit import OffsetCommitRequest, OffsetCommitResponse, refuse_commit
+from barnabas.protocol.messages.groups.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from barnabas.protocol.messages.security.resources import Operation, ResourceType
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class OffsetCommitHandler:
         self, session: Session, request: OffsetCommitRequest
     ) -> OffsetCommitResponse | Deferred[OffsetCommitResponse]:
         """Check the permissions, in several turns if there are many, and commit in one."""
-        names = topic_names(self._store.image, request.topics)
+        names = topic_names(self._store.image, request.topics, by_id=request.is_by_id)
         api = ApiKey.OFFSET_COMMIT
         denied = await denied_in_turns(Turns(), session, Operation.READ, ResourceType.TOPIC, names, api)
         return self._commit(request, denied)
@@ -72,7 +72,7 @@ class OffsetCommitHandler:
 
     def _refuse(self, request: OffsetCommitRequest, error: BrokerError) -> OffsetCommitResponse:
         self._probe.count_error(error.code.name.lower())
-        return refuse_commit(request, error.code)
+        return request.refused(error.code)
 
     def _count(self, response: OffsetCommitResponse) -> None:
         for topic in response.topics:

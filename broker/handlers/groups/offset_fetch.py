@@ -7,7 +7,8 @@ committed to an earlier topic of the same name are left out. If all topics of a 
 topics are left out. COORDINATOR_LOAD_IN_PROGRESS is an error of the group and, in old versions, of each partition. A
 request that requires stable offsets gets UNSTABLE_OFFSET_COMMIT for a partition with an offset of an open transaction;
 if all topics are requested, for those that have a committed one, too. Differs from Kafka: INVALID_REQUEST for each
-occurrence of a group that is listed more than ten times with all topics.
+occurrence of a group that is listed more than ten times with all topics; metadata that is too long for a string of the
+version is OFFSET_METADATA_TOO_LARGE for its partition, where Kafka fails the whole request (UNKNOWN_SERVER_ERROR).
 """
 
 from __future__ import annotations
@@ -27,7 +28,6 @@ from barnabas.protocol.messages.groups.offset_fetch import (
     OffsetFetchResponse,
     OffsetFetchTopic,
     OffsetFetchTopicResult,
-    refuse_fetch,
 )
 from barnabas.protocol.messages.security.resources import Operation, ResourceType
 from barnabas.protocol.uuids import ZERO_UUID
@@ -47,8 +47,9 @@ if TYPE_CHECKING:
 
 
 class _FetchedOffsets(NamedTuple):
-    """The offsets of one group. `unstable`: partitions whose offset is refused."""
+    """The offsets of one group that a request asks for. `unstable`: partitions whose offset is refused."""
 
+    request: OffsetFetchRequest
     committed: Mapping[PartitionKey, OffsetCommitValue]
     unstable: Collection[PartitionKey]
 
@@ -78,13 +79,14 @@ class OffsetFetchHandler:
 
     async def _fetch_all(self, session: Session, request: OffsetFetchRequest) -> OffsetFetchResponse:
         turns = Turns()
-        refused = repeated((each.group_id for each in request.groups), DESCRIBED_MAX)
+        groups = request.asked_groups
+        refused = repeated((each.group_id for each in groups), DESCRIBED_MAX)
         results = []
-        for group in request.groups:
+        for group in groups:
             if turns.is_over:
                 await turns.next()
             results.append(await self._group(turns, session, group, request, refused))
-        return OffsetFetchResponse(results)
+        return request.answered(results)
 
     async def _group(
         self,
@@ -105,22 +107,22 @@ class OffsetFetchHandler:
                 registered.validate_offset_fetch(group.member_id, group.member_epoch)
         except BrokerError as error:
             self._probe.count_error(error.code.name.lower())
-            return refuse_fetch(group, error.code)
+            return request.refused_group(group, error.code)
         unstable = self._offsets.pending.of(group_id) if request.require_stable else ()
-        offsets = _FetchedOffsets(self._offsets.committed.of(group_id), unstable)
+        offsets = _FetchedOffsets(request, self._offsets.committed.of(group_id), unstable)
         image = self._store.image  # one for the decisions and the answers: topics may be created between turns
         if group.topics is None:
             # Of this moment, as in Kafka: between turns, offsets are committed and deleted.
-            offsets = _FetchedOffsets(dict(offsets.committed), frozenset(unstable))
+            offsets = offsets._replace(committed=dict(offsets.committed), unstable=frozenset(unstable))
             names = [name for name, _ in offsets.committed]
             denied = await denied_in_turns(
                 turns, session, Operation.DESCRIBE, ResourceType.TOPIC, names, ApiKey.OFFSET_FETCH
             )
-            topics = await self._all(turns, offsets, denied, image if request.by_id else None)
-            return OffsetFetchGroupResult(group_id, topics)
+            topics = await self._all(turns, offsets, denied, image if request.is_by_id else None)
+            return OffsetFetchGroupResult(group_id=group_id, topics=topics)
         denied = frozenset()
         if session.access is not None:
-            named = (_name_of(image, each) for each in group.topics)
+            named = (_name_of(image, each, request) for each in group.topics)
             names = [name for name in named if name is not None]
             denied = await denied_in_turns(
                 turns, session, Operation.DESCRIBE, ResourceType.TOPIC, names, ApiKey.OFFSET_FETCH
@@ -130,7 +132,7 @@ class OffsetFetchHandler:
             topics.append(await self._topic(turns, image, each, offsets, denied))
             if turns.is_over:
                 await turns.next()
-        return OffsetFetchGroupResult(group_id, topics)
+        return OffsetFetchGroupResult(group_id=group_id, topics=topics)
 
     async def _all(
         self,
@@ -145,12 +147,12 @@ class OffsetFetchHandler:
                 await turns.next()
             if name in denied:
                 continue
-            topics.setdefault(name, []).append(self._partition(name, number, offsets, None))
+            topics.setdefault(name, []).append(self._partition(name, number, offsets, ZERO_UUID))
         if ids_from is None:
-            return [OffsetFetchTopicResult(name, results) for name, results in topics.items()]
+            return [OffsetFetchTopicResult(name=name, partitions=results) for name, results in topics.items()]
         known = ids_from.topics
         return [
-            OffsetFetchTopicResult(name, results, known[name].topic_id)
+            OffsetFetchTopicResult(name=name, partitions=results, topic_id=known[name].topic_id)
             for name, results in topics.items()
             if name in known
         ]
@@ -163,30 +165,35 @@ class OffsetFetchHandler:
         offsets: _FetchedOffsets,
         denied: frozenset[str],
     ) -> OffsetFetchTopicResult:
-        name = _name_of(image, topic)
+        name = _name_of(image, topic, offsets.request)
         if name is None or name in denied:
             code = ErrorCode.UNKNOWN_TOPIC_ID if name is None else ErrorCode.TOPIC_AUTHORIZATION_FAILED
             self._probe.count_error(code.name.lower())
-            refused = [OffsetFetchPartitionResult(each, code) for each in topic.partitions]
-            return OffsetFetchTopicResult(topic.name, refused, topic.topic_id)
+            refused = [OffsetFetchPartitionResult(each, error=code) for each in topic.partitions]
+            return OffsetFetchTopicResult(name=topic.name, partitions=refused, topic_id=topic.topic_id)
         results = []
         for number in topic.partitions:
             results.append(self._partition(name, number, offsets, topic.topic_id))
             if turns.is_over:
                 await turns.next()
-        return OffsetFetchTopicResult(topic.name, results, topic.topic_id)
+        return OffsetFetchTopicResult(name=topic.name, partitions=results, topic_id=topic.topic_id)
 
     def _partition(
-        self, name: str, number: int, offsets: _FetchedOffsets, topic_id: bytes | None
+        self, name: str, number: int, offsets: _FetchedOffsets, topic_id: bytes
     ) -> OffsetFetchPartitionResult:
         if (name, number) in offsets.unstable:
-            self._probe.count_error(ErrorCode.UNSTABLE_OFFSET_COMMIT.name.lower())
-            return OffsetFetchPartitionResult(number, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+            return self._refused(number, ErrorCode.UNSTABLE_OFFSET_COMMIT)
         value = offsets.committed.get((name, number))
-        if value is None or (topic_id not in (None, value.topic_id) and value.topic_id != ZERO_UUID):
+        if value is None or (topic_id not in (ZERO_UUID, value.topic_id) and value.topic_id != ZERO_UUID):
             return OffsetFetchPartitionResult(number)
-        return OffsetFetchPartitionResult(number, ErrorCode.NONE, value.offset, value.leader_epoch, value.metadata)
+        if not offsets.request.fits(value.metadata):
+            return self._refused(number, ErrorCode.OFFSET_METADATA_TOO_LARGE)
+        return OffsetFetchPartitionResult(number, value.offset, value.leader_epoch, value.metadata)
+
+    def _refused(self, number: int, code: ErrorCode) -> OffsetFetchPartitionResult:
+        self._probe.count_error(code.name.lower())
+        return OffsetFetchPartitionResult(number, error=code)
 
 
-def _name_of(image: MetadataImage, topic: OffsetFetchTopic) -> str | None:
-    return topic.name if topic.topic_id is None else image.names.get(topic.topic_id)
+def _name_of(image: MetadataImage, topic: OffsetFetchTopic, request: OffsetFetchRequest) -> str | None:
+    return topic.name if topic.name or not request.is_by_id else image.names.get(topic.topic_id)

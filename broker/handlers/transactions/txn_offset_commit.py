@@ -68,7 +68,7 @@ class TxnOffsetCommitHandler:
             if error is not None:
                 for each in accepted:
                     each.result.error = error.code
-            response = TxnOffsetCommitResponse(topics)
+            response = TxnOffsetCommitResponse(topics=topics)
             self._count(response)
             answer.resolve(response)
 

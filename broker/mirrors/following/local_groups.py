@@ -67,13 +67,16 @@ class LocalGroups:
     async def _commit(
         self, group_id: str, offsets: Iterable[tuple[TopicPartition, GroupOffset]]
     ) -> OffsetCommitResponse:
-        topics: dict[str, OffsetCommitTopic] = {}
+        topics: dict[str, list[OffsetCommitPartition]] = {}
         for key, each in offsets:
-            entry = OffsetCommitPartition(key.partition, each.offset, each.leader_epoch, each.metadata)
-            topics.setdefault(key.topic, OffsetCommitTopic(key.topic, [])).partitions.append(entry)
+            entry = OffsetCommitPartition(
+                partition=key.partition, offset=each.offset, leader_epoch=each.leader_epoch, metadata=each.metadata
+            )
+            topics.setdefault(key.topic, []).append(entry)
         if self.is_active(group_id):
             raise BrokerError(ErrorCode.UNKNOWN_MEMBER_ID, f"group {group_id} has members")
-        answer = self._offsets.commit(OffsetCommitRequest(group_id, list(topics.values())))
+        named = [OffsetCommitTopic(name=name, partitions=entries) for name, entries in topics.items()]
+        answer = self._offsets.commit(OffsetCommitRequest(group_id=group_id, topics=named))
         if isinstance(answer, OffsetCommitResponse):
             return answer
         arrived: asyncio.Future[OffsetCommitResponse] = asyncio.get_running_loop().create_future()

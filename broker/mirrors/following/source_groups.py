@@ -14,9 +14,10 @@ from barnabas.clients.errors import ClientError, RefusedError, reason_of
 from barnabas.config.regex import Regex, RegexError
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.kafka.client.list_groups import LIST_GROUPS
-from barnabas.protocol.kafka.client.offset_fetch import GROUPS_FROM, OFFSET_FETCH
+from barnabas.protocol.kafka.client.offset_fetch import OFFSET_FETCH
 from barnabas.protocol.messages.groups.groups import ListGroupsRequest, ListGroupsResponse
 from barnabas.protocol.messages.groups.offset_fetch import (
+    GROUPS_FROM,
     OffsetFetchGroup,
     OffsetFetchGroupResult,
     OffsetFetchRequest,
@@ -84,9 +85,9 @@ class SourceGroups:
         found: dict[str, Offsets | ErrorCode] = {}
         for start in range(0, len(group_ids), at_once):
             some = group_ids[start : start + at_once]
-            request = OffsetFetchRequest([OffsetFetchGroup(each, None) for each in some])
+            request = OffsetFetchRequest.of_groups([OffsetFetchGroup(group_id=each, topics=None) for each in some])
             answer: OffsetFetchResponse = await connection.request(OFFSET_FETCH, request)
-            for group_id, result in zip(some, answer.groups, strict=False):
+            for group_id, result in zip(some, answer.results, strict=False):
                 # Before version 8 the answer does not name its only group.
                 found[result.group_id or group_id] = dict(_offsets(result)) if not result.error else result.error
         return found
@@ -103,5 +104,5 @@ def _offsets(group: OffsetFetchGroupResult) -> Iterator[tuple[TopicPartition, Gr
             if each.error is ErrorCode.NONE and each.offset >= 0:
                 yield (
                     TopicPartition(topic.name, each.partition),
-                    GroupOffset(each.offset, each.leader_epoch, each.metadata),
+                    GroupOffset(each.offset, each.leader_epoch, each.metadata or ""),
                 )

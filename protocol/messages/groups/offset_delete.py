@@ -3,46 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.wire.structures import Request, Struct
+from barnabas.protocol.wire.types import Error, Int32, String
 
 
-@dataclass(slots=True)
-class OffsetDeleteTopic:
-    """Partitions of one topic."""
-
-    name: str
-    partitions: Sequence[int]
-
-
-@dataclass(slots=True)
-class OffsetDeleteRequest:
-    """One group."""
-
-    group_id: str
-    topics: list[OffsetDeleteTopic]
-
-
-@dataclass(slots=True)
-class OffsetDeletePartitionResult:
+class OffsetDeletePartitionResult(Struct):
     """NONE even if there was no offset, or the error."""
 
-    partition: int
-    error: ErrorCode = ErrorCode.NONE
+    partition: Int32
+    error: Error = ErrorCode.NONE
 
 
-@dataclass(slots=True)
-class OffsetDeleteTopicResult:
+class OffsetDeleteTopicResult(Struct):
     """One topic's results."""
 
-    name: str
-    partitions: list[OffsetDeletePartitionResult]
+    name: String
+    partitions: Sequence[OffsetDeletePartitionResult]
 
 
-@dataclass(slots=True)
-class OffsetDeleteResponse:
+class OffsetDeleteResponse(Struct, flexible=1):
     """In the order of the request; `error` is that of the request as a whole."""
 
-    topics: list[OffsetDeleteTopicResult] = field(default_factory=list)
-    error: ErrorCode = ErrorCode.NONE
+    error: Error = ErrorCode.NONE
+    throttle_ms: Int32 = 0
+    topics: Sequence[OffsetDeleteTopicResult] = ()
+
+
+class OffsetDeletePartition(Struct):
+    """One partition."""
+
+    partition: Int32
+
+
+class OffsetDeleteTopic(Struct):
+    """Partitions of one topic."""
+
+    name: String
+    partitions: Sequence[OffsetDeletePartition]
+
+
+class OffsetDeleteRequest(Request, flexible=1):
+    """One group."""
+
+    group_id: String
+    topics: Sequence[OffsetDeleteTopic]
+
+    def refused(self, code: ErrorCode, message: str) -> OffsetDeleteResponse:
+        """The code, and no topics."""
+        return OffsetDeleteResponse(error=code)

@@ -2,51 +2,73 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import Final
 
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.groups.offset_commit import (
     NO_GENERATION,
-    OffsetCommitPartitionResult,
+    OffsetCommitPartition,
     OffsetCommitTopic,
     OffsetCommitTopicResult,
+    refused_topics,
 )
+from barnabas.protocol.messages.transactions.old_errors import without_abortable, without_loading
+from barnabas.protocol.wire.fields import since
+from barnabas.protocol.wire.structures import Request, Struct
+from barnabas.protocol.wire.types import Int16, Int32, Int64, NullableString, String
+
+_LOADING_FROM: Final = 2
+_ABORTABLE_FROM: Final = 4
+_ADDS_OFFSETS_FROM: Final = 5
 
 
-@dataclass(slots=True)
-class TxnOffsetCommitRequest:
-    """The topics are those of an OffsetCommit, by name.
-
-    `adds_offsets`: the request has version 5 or later, which includes the group in the transaction where it is not yet,
-    so that the client sends no AddOffsetsToTxn. `generation`, `member_id` and `group_instance_id` (version 3) are
-    checked if they are given.
-    """
-
-    transactional_id: str
-    group_id: str
-    producer_id: int
-    producer_epoch: int
-    topics: list[OffsetCommitTopic]
-    generation: int = NO_GENERATION
-    member_id: str = ""
-    group_instance_id: str | None = None
-    adds_offsets: bool = False
-
-
-@dataclass(slots=True)
-class TxnOffsetCommitResponse:
+class TxnOffsetCommitResponse(Struct, flexible=3):
     """In the order of the request."""
 
-    topics: list[OffsetCommitTopicResult]
+    throttle_ms: Int32 = 0
+    topics: Sequence[OffsetCommitTopicResult]
+
+    def encode(self, version: int) -> bytes:
+        """Replace the errors that a client of the version does not know."""
+        if version < _ABORTABLE_FROM:
+            for topic in self.topics:
+                for each in topic.partitions:
+                    each.error = without_abortable(each.error)
+                    if version < _LOADING_FROM:
+                        each.error = without_loading(each.error)
+        return super().encode(version)
 
 
-def refuse_txn_commit(request: TxnOffsetCommitRequest, error: ErrorCode) -> TxnOffsetCommitResponse:
-    """Return a response with the error for every partition: the message has no error of the whole request."""
-    return TxnOffsetCommitResponse(
-        [
-            OffsetCommitTopicResult(
-                topic.name, [OffsetCommitPartitionResult(each.partition, error) for each in topic.partitions]
-            )
-            for topic in request.topics
-        ]
-    )
+class TxnOffsetCommitPartition(OffsetCommitPartition):
+    """That of an OffsetCommit, in other versions."""
+
+    leader_epoch: Int32 = since(2, default=-1)
+
+
+class TxnOffsetCommitTopic(OffsetCommitTopic):
+    """That of an OffsetCommit, always by name."""
+
+    partitions: Sequence[TxnOffsetCommitPartition]
+
+
+class TxnOffsetCommitRequest(Request, flexible=3):
+    """`generation`, `member_id` and `group_instance_id` are checked if they are given."""
+
+    transactional_id: String
+    group_id: String
+    producer_id: Int64
+    producer_epoch: Int16
+    generation: Int32 = since(3, default=NO_GENERATION)
+    member_id: String = since(3, default="")
+    group_instance_id: NullableString = since(3, default=None)
+    topics: Sequence[TxnOffsetCommitTopic]
+
+    @property
+    def adds_offsets(self) -> bool:
+        """Whether it includes the group in the transaction, so that the client sends no AddOffsetsToTxn (KIP-890)."""
+        return self.version >= _ADDS_OFFSETS_FROM
+
+    def refused(self, code: ErrorCode, message: str) -> TxnOffsetCommitResponse:
+        """The code for every partition."""
+        return TxnOffsetCommitResponse(topics=refused_topics(self.topics, code))

@@ -7,14 +7,19 @@ import threading
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
 import pytest
 
 from barnabas.broker.coordinator_log.topic import partition_of
+from barnabas.broker.handlers.groups.offset_fetch import OffsetFetchHandler
+from barnabas.broker.probes import ApiProbe
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.groups.keys import GroupMetadataKey, OffsetCommitKey, decode_key, encode_key
 from barnabas.protocol.groups.offsets import OffsetCommitValue, decode_offset_commit, encode_offset_commit
+from barnabas.protocol.messages.groups.offset_fetch import OffsetFetchGroup, OffsetFetchRequest, OffsetFetchTopic
 from barnabas.protocol.records.batch import iter_batches
 from barnabas.protocol.records.builder import RecordBatchBuilder
 from barnabas.protocol.records.reader import read_records
@@ -82,6 +87,28 @@ def test_metadata_that_is_too_long_is_refused_for_its_partition(kafka: KafkaWire
     assert commit(kafka, "wordy", "wordy", {0: 3}, metadata="\U0001f600" * 2048) == [0]
     assert commit(kafka, "wordy", "wordy", {0: 4}, metadata="\U0001f600" * 2049) == [12]
     assert fetch(kafka, "wordy", "wordy")[0][0] == 3
+
+
+@pytest.mark.parametrize("version", FETCH_VERSIONS)
+def test_metadata_that_is_too_long_for_the_strings_of_a_version_is_an_error_of_its_partition(version: int) -> None:
+    committed = {
+        ("t", number): OffsetCommitValue(5, 7, metadata, 0) for number, metadata in enumerate(("x" * 32_768, "short"))
+    }
+    offsets: Any = SimpleNamespace(committed=SimpleNamespace(of=lambda group_id: committed))
+    log: Any = SimpleNamespace(ensure_loaded=lambda group_id: None)
+    registry: Any = SimpleNamespace(get=lambda group_id: None)
+    store: Any = SimpleNamespace(image=SimpleNamespace(names={bytes(16): "t"}))
+    session: Any = SimpleNamespace(access=None)
+    handler = OffsetFetchHandler(offsets, registry, log, store, ApiProbe())
+    topics = [OffsetFetchTopic(name="" if version >= 10 else "t", partitions=[0, 1])]
+    request = OffsetFetchRequest.of_groups([OffsetFetchGroup(group_id="g", topics=topics)])
+    request.version = version
+    answer: Any = handler(session, request)
+    ((long, short),) = [topic.partitions for topic in answer.results[0].topics]
+    assert (short.offset, short.error) == (5, ErrorCode.NONE)
+    assert (long.offset, long.error) == (
+        (5, ErrorCode.NONE) if version >= 6 else (-1, ErrorCode.OFFSET_METADATA_TOO_LARGE)
+    )
 
 
 @pytest.mark.parametrize(("version", "code"), [(8, 22), (9, 69)])

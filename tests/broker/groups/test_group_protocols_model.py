@@ -25,7 +25,11 @@ from barnabas.protocol.messages.groups.offset_commit import (
     OffsetCommitResponse,
     OffsetCommitTopic,
 )
-from barnabas.protocol.messages.transactions.txn_offset_commit import TxnOffsetCommitRequest
+from barnabas.protocol.messages.transactions.txn_offset_commit import (
+    TxnOffsetCommitPartition,
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitTopic,
+)
 from barnabas.protocol.records.end_marker import EndMarker
 from tests.support.groups.consumer_groups import GROUP, REBALANCE_MS, RETENTION_MINUTES, SESSION_MS, ConsumerGroupHost
 from tests.support.groups.modelled_consumers import NAMES, Client, NewClient, OldClient, then
@@ -146,8 +150,12 @@ class GroupProtocolsMachine(RuleBasedStateMachine):
         if topic not in self.host.image.topics:
             return
         offset = next(self.offsets)
-        topics = [OffsetCommitTopic(topic, [OffsetCommitPartition(partition, offset)])]
-        request = TxnOffsetCommitRequest("x", GROUP, producer, 0, topics)
+        topics = [
+            TxnOffsetCommitTopic(name=topic, partitions=[TxnOffsetCommitPartition(partition=partition, offset=offset)])
+        ]
+        request = TxnOffsetCommitRequest(
+            transactional_id="x", group_id=GROUP, producer_id=producer, producer_epoch=0, topics=topics
+        )
         if names_member:
             request.generation, request.member_id = client.generation, client.member_id
             request.group_instance_id = client.instance
@@ -193,11 +201,13 @@ class GroupProtocolsMachine(RuleBasedStateMachine):
     def commit(self, topic: str, partition: int, member_id: str, generation: int, instance: str | None) -> None:
         offset = next(self.offsets)
         request = OffsetCommitRequest(
-            GROUP,
-            [OffsetCommitTopic(topic, [OffsetCommitPartition(partition, offset)])],
-            generation,
-            member_id,
-            instance,
+            group_id=GROUP,
+            topics=[
+                OffsetCommitTopic(name=topic, partitions=[OffsetCommitPartition(partition=partition, offset=offset)])
+            ],
+            generation=generation,
+            member_id=member_id,
+            group_instance_id=instance,
         )
         host, topic_id = self.host, self.host.image.topics[topic].topic_id
 

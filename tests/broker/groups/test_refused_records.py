@@ -182,7 +182,10 @@ def test_a_client_that_never_pauses_is_refused_once_a_second_and_fills_no_log(
 
 
 def test_a_commit_is_refused_at_once_so_that_heartbeats_behind_it_are_in_time(host: Host) -> None:
-    request = OffsetCommitRequest(GROUP, [OffsetCommitTopic(OFFSETS_TOPIC, [OffsetCommitPartition(0, 1)])])
+    request = OffsetCommitRequest(
+        group_id=GROUP,
+        topics=[OffsetCommitTopic(name=OFFSETS_TOPIC, partitions=[OffsetCommitPartition(partition=0, offset=1)])],
+    )
     answered: list[Any] = []
     answer = host.groups.offsets.commit(request)
     assert isinstance(answer, Deferred)

@@ -9,8 +9,11 @@ import pytest
 from barnabas.broker.groups.group import GroupState
 from barnabas.broker.groups.offsets.checks import accept_partitions
 from barnabas.protocol.errors import BrokerError, ErrorCode
-from barnabas.protocol.messages.groups.offset_commit import OffsetCommitPartition, OffsetCommitTopic
-from barnabas.protocol.messages.transactions.txn_offset_commit import TxnOffsetCommitRequest
+from barnabas.protocol.messages.transactions.txn_offset_commit import (
+    TxnOffsetCommitPartition,
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitTopic,
+)
 from tests.support.groups.consumer_groups import GROUP, ConsumerGroupHost, now
 from tests.support.groups.groups import SESSION_MS, GroupHost
 
@@ -20,8 +23,21 @@ ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID = ErrorCode.ILLEGAL_GENERATION, ErrorCode.
 
 def committed(host: ConsumerGroupHost, *partitions: int, member: str = "", epoch: int = -1, **fields: Any) -> ErrorCode:
     """Commit offset 1 of topic `t` in a transaction; return the error of the request."""
-    topics = [OffsetCommitTopic("t", [OffsetCommitPartition(each, 1) for each in partitions])]
-    request = TxnOffsetCommitRequest("x", GROUP, 7, 0, topics, epoch, member, **fields)
+    topics = [
+        TxnOffsetCommitTopic(
+            name="t", partitions=[TxnOffsetCommitPartition(partition=each, offset=1) for each in partitions]
+        )
+    ]
+    request = TxnOffsetCommitRequest(
+        transactional_id="x",
+        group_id=GROUP,
+        producer_id=7,
+        producer_epoch=0,
+        topics=topics,
+        generation=epoch,
+        member_id=member,
+        **fields,
+    )
     _, accepted = accept_partitions(host.image, topics)
     try:
         error = now(host.transactional.commit(request, accepted))
@@ -117,8 +133,10 @@ def test_a_group_that_only_has_offsets_has_no_members() -> None:
     host = ConsumerGroupHost()
     host.topic("t", 1)
     assert committed(host, 0, member="a", epoch=3) is ILLEGAL_GENERATION
-    topics = [OffsetCommitTopic("t", [OffsetCommitPartition(0, 1)])]
-    request = TxnOffsetCommitRequest("x", GROUP, 7, 0, topics)
+    topics = [TxnOffsetCommitTopic(name="t", partitions=[TxnOffsetCommitPartition(partition=0, offset=1)])]
+    request = TxnOffsetCommitRequest(
+        transactional_id="x", group_id=GROUP, producer_id=7, producer_epoch=0, topics=topics
+    )
     host.transactional.commit(request, accept_partitions(host.image, topics)[1])
     request.generation, request.member_id = 3, "a"
     with pytest.raises(BrokerError, match="UNKNOWN_MEMBER_ID"):

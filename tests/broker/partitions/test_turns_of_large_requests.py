@@ -62,10 +62,8 @@ from barnabas.protocol.messages.groups.describe_groups import DescribeGroupsRequ
 from barnabas.protocol.messages.groups.find_coordinator import FindCoordinatorRequest
 from barnabas.protocol.messages.groups.groups import DeleteGroupsRequest, ListGroupsRequest
 from barnabas.protocol.messages.groups.offset_commit import (
-    OffsetCommitPartition,
     OffsetCommitRequest,
     OffsetCommitResponse,
-    OffsetCommitTopic,
 )
 from barnabas.protocol.messages.groups.offset_fetch import OffsetFetchGroup, OffsetFetchRequest, OffsetFetchTopic
 from barnabas.protocol.messages.security.acls import Acl, AclFilter, DescribeAclsRequest
@@ -85,7 +83,11 @@ from barnabas.protocol.messages.transactions.add_partitions_to_txn import (
 )
 from barnabas.protocol.messages.transactions.describe_transactions import DescribeTransactionsRequest
 from barnabas.protocol.messages.transactions.list_transactions import ListTransactionsRequest
-from barnabas.protocol.messages.transactions.txn_offset_commit import TxnOffsetCommitRequest
+from barnabas.protocol.messages.transactions.txn_offset_commit import (
+    TxnOffsetCommitPartition,
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitTopic,
+)
 from barnabas.protocol.messages.transactions.write_txn_markers import TxnMarker, WriteTxnMarkersRequest
 from barnabas.protocol.uuids import ZERO_UUID
 
@@ -182,21 +184,24 @@ def fetch_offsets(committed: Any, groups: list[OffsetFetchGroup]) -> Any:
     offsets: Any = SimpleNamespace(committed=SimpleNamespace(of=lambda group_id: committed))
     registry: Any = SimpleNamespace(get=lambda group_id: None)
     handler = OffsetFetchHandler(offsets, registry, log, STORE, PROBE)
-    return handler(SESSION, OffsetFetchRequest(groups))
+    return handler(SESSION, OffsetFetchRequest(groups=groups))
 
 
 def ask_offset_fetch() -> Any:
-    return fetch_offsets({}, [OffsetFetchGroup(name, None) for name in NAMES])
+    return fetch_offsets({}, [OffsetFetchGroup(group_id=name, topics=None) for name in NAMES])
 
 
 def ask_offset_fetch_of_one_topic() -> Any:
-    return fetch_offsets({}, [OffsetFetchGroup("group-0", [OffsetFetchTopic("name-0", range(len(NAMES)))])])
+    return fetch_offsets(
+        {},
+        [OffsetFetchGroup(group_id="group-0", topics=[OffsetFetchTopic(name="name-0", partitions=range(len(NAMES)))])],
+    )
 
 
 def ask_offset_fetch_of_all() -> Any:
     value = SimpleNamespace(offset=7, leader_epoch=0, metadata="", topic_id=ZERO_UUID)
     committed = {("name-0", number): value for number in range(len(NAMES))}
-    return fetch_offsets(committed, [OffsetFetchGroup("group-0", None)])
+    return fetch_offsets(committed, [OffsetFetchGroup(group_id="group-0", topics=None)])
 
 
 def ask_describe_transactions() -> Any:
@@ -224,7 +229,7 @@ class Offsets:
     def commit(self, request: OffsetCommitRequest, denied: frozenset[str]) -> Deferred[OffsetCommitResponse]:
         self.committed.append(denied)
         response: Deferred[OffsetCommitResponse] = Deferred()
-        asyncio.get_running_loop().call_soon(response.resolve, OffsetCommitResponse([]))
+        asyncio.get_running_loop().call_soon(response.resolve, OffsetCommitResponse(topics=[]))
         return response
 
 
@@ -380,8 +385,10 @@ def test_states_of_many_share_partitions_are_asked_for_in_turns_and_in_portions(
     assert (few < len(NAMES), many >= 2 * len(NAMES)) == (True, True)
 
 
-def topics_to_commit() -> list[OffsetCommitTopic]:
-    return [OffsetCommitTopic(name, [OffsetCommitPartition(0, 1)]) for name in NAMES]
+def topics_to_commit() -> list[TxnOffsetCommitTopic]:
+    return [
+        TxnOffsetCommitTopic(name=name, partitions=[TxnOffsetCommitPartition(partition=0, offset=1)]) for name in NAMES
+    ]
 
 
 def ask_delete_groups(offsets: Any) -> Any:
@@ -389,12 +396,19 @@ def ask_delete_groups(offsets: Any) -> Any:
 
 
 def ask_offset_commit(offsets: Any) -> Any:
-    return OffsetCommitHandler(offsets, STORE, PROBE)(SESSION, OffsetCommitRequest("group-0", topics_to_commit()))
+    return OffsetCommitHandler(offsets, STORE, PROBE)(
+        SESSION, OffsetCommitRequest(group_id="group-0", topics=topics_to_commit())
+    )
 
 
 def ask_txn_offset_commit(offsets: Any) -> Any:
     handler = TxnOffsetCommitHandler(NOTHING, NOTHING, STORE, PROBE)
-    return handler(SESSION, TxnOffsetCommitRequest("tx-0", "group-0", 1, 0, topics_to_commit()))
+    return handler(
+        SESSION,
+        TxnOffsetCommitRequest(
+            transactional_id="tx-0", group_id="group-0", producer_id=1, producer_epoch=0, topics=topics_to_commit()
+        ),
+    )
 
 
 def ask_add_partitions(offsets: Any) -> Any:

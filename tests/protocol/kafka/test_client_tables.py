@@ -28,7 +28,6 @@ from barnabas.protocol.kafka.client.fetch import (
     TopicToFetch,
 )
 from barnabas.protocol.kafka.client.metadata import METADATA
-from barnabas.protocol.kafka.client.offset_fetch import OFFSET_FETCH
 from barnabas.protocol.kafka.client.share_members import (
     SHARE_FETCH,
     AcquiredOffsets,
@@ -44,15 +43,6 @@ from barnabas.protocol.messages.data.describe_producers import (
     DescribeProducersResponse,
     DescribeProducersTopic,
     DescribeProducersTopicResult,
-)
-from barnabas.protocol.messages.groups.offset_fetch import (
-    OffsetFetchGroup,
-    OffsetFetchGroupResult,
-    OffsetFetchPartitionResult,
-    OffsetFetchRequest,
-    OffsetFetchResponse,
-    OffsetFetchTopic,
-    OffsetFetchTopicResult,
 )
 from barnabas.protocol.messages.nodes import BrokerAddress
 from barnabas.protocol.messages.share.share_acknowledge import (
@@ -177,12 +167,6 @@ _ACKNOWLEDGED = [
     AcknowledgeTopic(topic_id=bytes(range(16)), partitions=[AcknowledgePartition(partition=3, batches=[_BATCH])])
 ]
 REQUESTS: list[tuple[ClientApi, Any, dict[str, int]]] = [
-    (
-        OFFSET_FETCH,
-        OffsetFetchRequest([OffsetFetchGroup("g", [OffsetFetchTopic("t", (0, 7))], "m", 4)], True),
-        {"require_stable": 7},
-    ),
-    (OFFSET_FETCH, OffsetFetchRequest([OffsetFetchGroup("g", None)], False), {}),
     (transactions.DESCRIBE_TRANSACTIONS, DescribeTransactionsRequest(["a", "b"]), {}),
     (
         transactions.LIST_TRANSACTIONS,
@@ -208,31 +192,13 @@ def test_the_broker_reads_the_request_that_was_written(api: ClientApi, request_:
     for version in range(max(api.lowest, served.lowest), api.highest + 1):
         found = codec.decode_request(version, body_of(api, version, request_))
         for name in type(request_).__slots__ if hasattr(type(request_), "__slots__") else type(request_)._fields:
-            if name == "by_id" or version < since.get(name, 0):
+            if version < since.get(name, 0):
                 continue
             expected = getattr(request_, name)
-            if version < 9 and api is OFFSET_FETCH and name == "groups":
-                expected = [OffsetFetchGroup("g", expected[0].topics)]
             assert getattr(found, name) == expected, (version, name)
 
 
 ANSWERS: list[tuple[ClientApi, Any]] = [
-    (
-        OFFSET_FETCH,
-        OffsetFetchResponse(
-            [
-                OffsetFetchGroupResult(
-                    "g",
-                    [
-                        OffsetFetchTopicResult(
-                            "t", [OffsetFetchPartitionResult(3, ErrorCode.NONE, 2**40, 6, "note")], None
-                        )
-                    ],
-                )
-            ]
-        ),
-    ),
-    (OFFSET_FETCH, OffsetFetchResponse([OffsetFetchGroupResult("g", [], ErrorCode.NOT_COORDINATOR)])),
     (
         transactions.DESCRIBE_TRANSACTIONS,
         DescribeTransactionsResponse(

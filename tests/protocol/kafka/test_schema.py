@@ -29,7 +29,7 @@ from tests.support.kafka.definitions import NEWEST
 from tests.support.kafka.drawing import drawn
 from tests.support.kafka.shapes import JUDGES, shape_of_message, shape_of_table
 
-BY_HAND = {ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH}
+BY_HAND = {ApiKey.PRODUCE, ApiKey.FETCH}
 VERSIONS = [
     pytest.param(api, version, id=f"{api.key.label}-v{version}")
     for api in KAFKA_APIS

@@ -16,12 +16,6 @@ from barnabas.protocol.messages.cluster.update_features import (
     UNSAFE_DOWNGRADE,
     UPGRADE,
 )
-from barnabas.protocol.messages.groups.offset_commit import (
-    OffsetCommitPartition,
-    OffsetCommitPartitionResult,
-    OffsetCommitTopic,
-    OffsetCommitTopicResult,
-)
 from barnabas.protocol.messages.transactions.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from barnabas.protocol.messages.transactions.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
@@ -43,7 +37,11 @@ from barnabas.protocol.messages.transactions.list_transactions import (
     ListTransactionsResponse,
     TransactionListing,
 )
-from barnabas.protocol.messages.transactions.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
+from barnabas.protocol.messages.transactions.txn_offset_commit import (
+    TxnOffsetCommitPartition,
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitTopic,
+)
 from barnabas.protocol.messages.transactions.write_txn_markers import (
     TxnMarker,
     TxnMarkerResult,
@@ -171,51 +169,26 @@ def test_markers_both_ways(api: ApiKey, version: int) -> None:
 
 
 @pytest.mark.parametrize(("api", "version"), versions_of(COMMIT))
-def test_transactional_offsets_both_ways(api: ApiKey, version: int) -> None:
-    partitions = tuple(
-        row(
-            api,
-            version,
-            "TxnOffsetCommitRequestPartition",
-            partition_index=number,
-            committed_offset=(1 << 41) + number,
-            committed_leader_epoch=9,
-            committed_metadata=metadata,
-        )
-        for number, metadata in enumerate((None, "metä"))
-    )
-    request = decoded(
-        api,
-        version,
+def test_transactional_offsets_are_refused_with_codes_that_the_version_knows(api: ApiKey, version: int) -> None:
+    asked = TxnOffsetCommitRequest(
         transactional_id="x",
         group_id="g",
         producer_id=PRODUCER_ID,
         producer_epoch=3,
-        generation_id=6,
-        member_id="m",
-        group_instance_id="i",
-        topics=(row(api, version, "TxnOffsetCommitRequestTopic", name="t", partitions=partitions),),
+        topics=[TxnOffsetCommitTopic(name="t", partitions=[TxnOffsetCommitPartition(partition=7, offset=1)])],
     )
-    epoch = 9 if version >= 2 else -1
-    member: dict[str, Any] = {"generation": 6, "member_id": "m", "group_instance_id": "i"} if version >= 3 else {}
-    offsets = [
-        OffsetCommitPartition(0, 1 << 41, epoch, None),
-        OffsetCommitPartition(1, (1 << 41) + 1, epoch, "metä"),
-    ]
-    assert request == TxnOffsetCommitRequest(
-        "x", "g", PRODUCER_ID, 3, [OffsetCommitTopic("t", offsets)], adds_offsets=version >= 5, **member
-    )
-    results = [
-        OffsetCommitPartitionResult(0, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS),
-        OffsetCommitPartitionResult(1, ErrorCode.TRANSACTION_ABORTABLE),
-    ]
-    (topic,) = encoded(api, version, TxnOffsetCommitResponse([OffsetCommitTopicResult("t", results)]))["topics"]
-    assert [each["error_code"] for each in topic["partitions"]] == [
-        14 if version >= 2 else 15,
-        ABORTABLE if version >= 4 else INVALID_STATE,
-    ]
-    (topic,) = refused(api, version, request, ErrorCode.ILLEGAL_GENERATION, "no")["topics"]
-    assert [(each["partition_index"], each["error_code"]) for each in topic["partitions"]] == [(0, 22), (1, 22)]
+    request = TxnOffsetCommitRequest.decode(version, asked.encode(version))
+    assert request.adds_offsets is (version >= 5)
+    for code, known, first, before in (
+        (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, 14, 2, 15),
+        (ErrorCode.TRANSACTION_ABORTABLE, ABORTABLE, 4, INVALID_STATE),
+        (ErrorCode.ILLEGAL_GENERATION, 22, 0, 22),
+    ):
+        (topic,) = refused(api, version, request, code, "no")["topics"]
+        assert topic == {
+            "name": "t",
+            "partitions": [{"partition_index": 7, "error_code": known if version >= first else before}],
+        }
 
 
 @pytest.mark.parametrize(("api", "version"), versions_of(LIST))

@@ -60,7 +60,10 @@ UNRECORDED: Final[dict[str, dict[str, str]]] = {
         "INVALID_REQUEST": "takes a text that is too long to be stored, which is too much to record",
         "REBALANCE_IN_PROGRESS": _REBALANCE,
     },
-    "groups.offset_fetch": _LOADING,
+    "groups.offset_fetch": {
+        **_LOADING,
+        "OFFSET_METADATA_TOO_LARGE": "takes a larger offset.metadata.max.bytes; test_group_offsets.py",
+    },
     "groups.streams_group_heartbeat": {
         "TOPIC_ALREADY_EXISTS": "a race of two clients that create an internal topic",
         "UNKNOWN_SERVER_ERROR": "Kafka's answer where ours is another code",

@@ -29,12 +29,14 @@ from barnabas.broker.transactions.coordinator import TransactionCoordinator
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.data.init_producer_id import InitProducerIdRequest
 from barnabas.protocol.messages.groups.offset_commit import (
-    OffsetCommitPartition,
     OffsetCommitRequest,
-    OffsetCommitTopic,
 )
 from barnabas.protocol.messages.transactions.end_txn import EndTxnRequest
-from barnabas.protocol.messages.transactions.txn_offset_commit import TxnOffsetCommitRequest
+from barnabas.protocol.messages.transactions.txn_offset_commit import (
+    TxnOffsetCommitPartition,
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitTopic,
+)
 from barnabas.protocol.topic_partition import TopicPartition
 from tests.support.manual_loop import InlineExecutor, ManualLoop
 from tests.support.storage.bench import START_MS
@@ -87,7 +89,9 @@ class Coordinators:
 
     def commit(self, group: str, offsets: Mapping[Place, int]) -> None:
         """Commit a group's offsets."""
-        response = self._answer(lambda: self.groups.offsets.commit(OffsetCommitRequest(group, _topics(offsets))))
+        response = self._answer(
+            lambda: self.groups.offsets.commit(OffsetCommitRequest(group_id=group, topics=_topics(offsets)))
+        )
         _ensure_none([each.error for topic in response.topics for each in topic.partitions])
 
     def delete_group(self, group: str) -> None:
@@ -112,7 +116,11 @@ class Coordinators:
     def commit_in_transaction(self, producer: Producer, group: str, offsets: Mapping[Place, int]) -> None:
         """Commit a group's offsets with the producer's transaction, which has the group's partition."""
         request = TxnOffsetCommitRequest(
-            producer.transactional_id, group, producer.producer_id, producer.epoch, _topics(offsets)
+            transactional_id=producer.transactional_id,
+            group_id=group,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.epoch,
+            topics=_topics(offsets),
         )
         _, accepted = accept_partitions(self._image, request.topics)
         error = self._answer(lambda: self.groups.transactional_offsets.commit(request, accepted))
@@ -170,9 +178,10 @@ class _InlineFlusher(GroupCommitFlusher):
             self._serve(each.log, [each])
 
 
-def _topics(offsets: Mapping[Place, int]) -> list[OffsetCommitTopic]:
+def _topics(offsets: Mapping[Place, int]) -> list[TxnOffsetCommitTopic]:
     return [
-        OffsetCommitTopic(topic, [OffsetCommitPartition(number, offset)]) for (topic, number), offset in offsets.items()
+        TxnOffsetCommitTopic(name=topic, partitions=[TxnOffsetCommitPartition(partition=number, offset=offset)])
+        for (topic, number), offset in offsets.items()
     ]
 
 
