@@ -265,7 +265,7 @@ class TransactionCoordinator:
             self.ending.note_refusal(error, transactional_id)
             answer.resolve(_no_producer(error.code))
         else:
-            response = InitProducerIdResponse(changed.producer_id, changed.producer_epoch)
+            response = InitProducerIdResponse(producer_id=changed.producer_id, producer_epoch=changed.producer_epoch)
             self.log.append(changed).then(
                 lambda error: answer.resolve(response if error is None else _no_producer(error.code))
             )
@@ -333,4 +333,4 @@ def _admission(error: BrokerError | None, partitions: Sequence[PartitionKey]) ->
 
 
 def _no_producer(code: ErrorCode) -> InitProducerIdResponse:
-    return InitProducerIdResponse(-1, -1, code)
+    return InitProducerIdResponse(error=code)

@@ -111,12 +111,12 @@ class TransactionEnding:
         except ProducerIdNeededError:
             self._producer_ids.with_new_id(
                 lambda new_id: self._end(request, new_id, answer),
-                lambda error: answer.resolve(EndTxnResponse(error.code)),
+                lambda error: answer.resolve(EndTxnResponse(error=error.code)),
             )
             return
         except BrokerError as error:
             self.note_refusal(error, request.transactional_id)
-            answer.resolve(EndTxnResponse(error.code))
+            answer.resolve(EndTxnResponse(error=error.code))
             return
         if prepared is None:
             assert current is not None
@@ -125,7 +125,7 @@ class TransactionEnding:
         else:
             response = _response(outcomes.next_producer(prepared), request)
             ended = self._decide(prepared, self._count_commit if request.is_commit else self._count_abort)
-        ended.then(lambda error: answer.resolve(response if error is None else EndTxnResponse(error.code)))
+        ended.then(lambda error: answer.resolve(response if error is None else EndTxnResponse(error=error.code)))
 
     def _abort_and_fence(self, metadata: TransactionMetadata, count: Callable[[], None]) -> Ended:
         """Abort a transaction if it is still open; `count` is called once that is decided."""
@@ -183,4 +183,6 @@ def _response(producer: ProducerIdAndEpoch, request: EndTxnRequest) -> EndTxnRes
     """Return the response with the next transaction's producer id and epoch, if the request has room for them."""
     if not request.bumps_epoch:
         return EndTxnResponse()
-    return EndTxnResponse(ErrorCode.NONE, producer.producer_id, producer.producer_epoch)
+    return EndTxnResponse(
+        error=ErrorCode.NONE, producer_id=producer.producer_id, producer_epoch=producer.producer_epoch
+    )

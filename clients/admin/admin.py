@@ -350,7 +350,12 @@ class Admin:
 
         Raises RefusedError for a state that does not exist and an invalid pattern (RE2).
         """
-        request = ListTransactionsRequest(list(states), list(producer_ids), longer_than_ms, pattern)
+        request = ListTransactionsRequest(
+            states=list(states),
+            producer_ids=list(producer_ids),
+            duration_ms=longer_than_ms,
+            transactional_id_pattern=pattern,
+        )
         return await list_transactions(self._cluster, self.config, request)
 
     async def describe_transactions(

@@ -94,7 +94,7 @@ async def describe_transactions(
 
     async def attempt(ids: list[str]) -> None:
         connection = await cluster.connections.any_connection()
-        request = DescribeTransactionsRequest(ids)
+        request = DescribeTransactionsRequest(transactional_ids=ids)
         response: DescribeTransactionsResponse = await connection.request(ApiKey.DESCRIBE_TRANSACTIONS, request)
         for each in response.transactions:
             if each.error is ErrorCode.NONE:
@@ -120,7 +120,7 @@ async def abort_transaction(cluster: Cluster, config: ClientConfig, transactiona
         raise found
     # The id keeps this timeout until its next producer starts; that of a two-phase producer is above the maximum.
     timeout_ms = min(max(found.timeout_ms, 1), DEFAULT_TRANSACTION_TIMEOUT_MS)
-    request = InitProducerIdRequest(transactional_id, transaction_timeout_ms=timeout_ms)
+    request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=timeout_ms)
 
     async def attempt() -> None:
         connection = await cluster.connections.any_connection()
@@ -174,17 +174,17 @@ async def abort_hanging(cluster: Cluster, config: ClientConfig, transaction: Ope
     """Write an abort marker. Raises RefusedError, e.g. INVALID_PRODUCER_EPOCH if the producer has gone on meanwhile."""
     topic, partition = transaction.topic_partition
     marker = TxnMarker(
-        transaction.producer_id,
-        transaction.producer_epoch,
+        producer_id=transaction.producer_id,
+        producer_epoch=transaction.producer_epoch,
         is_commit=False,
-        topics=[TxnTopic(topic, [partition])],
+        topics=[TxnTopic(name=topic, partitions=[partition])],
         coordinator_epoch=max(transaction.coordinator_epoch, 0),  # -1 before the producer's first marker
     )
 
     async def attempt() -> None:
         connection = await cluster.connections.any_connection()
         response: WriteTxnMarkersResponse = await connection.request(
-            ApiKey.WRITE_TXN_MARKERS, WriteTxnMarkersRequest([marker])
+            ApiKey.WRITE_TXN_MARKERS, WriteTxnMarkersRequest(markers=[marker])
         )
         for result in response.markers:
             for written in result.topics:
@@ -198,9 +198,9 @@ async def abort_hanging(cluster: Cluster, config: ClientConfig, transaction: Ope
 async def _open_transactions(
     cluster: Cluster, config: ClientConfig, partitions: list[TopicPartition], missing_ok: bool
 ) -> list[OpenTransaction]:
-    topics = [DescribeProducersTopic(name, numbers) for name, numbers in by_topic(partitions).items()]
+    topics = [DescribeProducersTopic(name=name, partitions=numbers) for name, numbers in by_topic(partitions).items()]
     response: DescribeProducersResponse = await ask_any(
-        cluster, config, ApiKey.DESCRIBE_PRODUCERS, DescribeProducersRequest(topics)
+        cluster, config, ApiKey.DESCRIBE_PRODUCERS, DescribeProducersRequest(topics=topics)
     )
     found = []
     for topic in response.topics:

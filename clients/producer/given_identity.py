@@ -110,7 +110,8 @@ async def stored_records(
     """
     view = await cluster.require_topic(topic, config.max_block_ms)
     request = DescribeProducersRequest(
-        [DescribeProducersTopic(topic, range(len(view.leaders)))], producer_id=identity.producer_id
+        topics=[DescribeProducersTopic(name=topic, partitions=range(len(view.leaders)))],
+        producer_id=identity.producer_id,
     )
     response: DescribeProducersResponse = await ask_any(cluster, config, ApiKey.DESCRIBE_PRODUCERS, request)
     return {

@@ -85,9 +85,9 @@ class PreparedTransactions:
         """
         if not transactions:
             return
-        request = DescribeTransactionsRequest([each.transactional_id for each in transactions])
+        request = DescribeTransactionsRequest(transactional_ids=[each.transactional_id for each in transactions])
 
-        async def attempt() -> list[TransactionDescription]:
+        async def attempt() -> Sequence[TransactionDescription]:
             connection = await self._cluster.connections.any_connection()
             response: DescribeTransactionsResponse = await connection.request(ApiKey.DESCRIBE_TRANSACTIONS, request)
             for found in response.transactions:
@@ -109,7 +109,10 @@ class PreparedTransactions:
         api_timeout_ms of lost connections and retriable errors.
         """
         request = EndTxnRequest(
-            transaction.transactional_id, transaction.producer_id, transaction.epoch, is_commit=True, bumps_epoch=True
+            transactional_id=transaction.transactional_id,
+            producer_id=transaction.producer_id,
+            producer_epoch=transaction.epoch,
+            is_commit=True,
         )
         try:
             await self._ask(ApiKey.END_TXN, request, f"commit of transaction {transaction.transactional_id}")
@@ -123,7 +126,7 @@ class PreparedTransactions:
 
         Raises ClientError after api_timeout_ms of lost connections and retriable errors.
         """
-        request = InitProducerIdRequest(transactional_id)
+        request = InitProducerIdRequest(transactional_id=transactional_id)
         await self._ask(ApiKey.INIT_PRODUCER_ID, request, f"abort of the transaction of {transactional_id}")
 
     async def open_ids(self, pattern: str) -> list[str]:
@@ -131,7 +134,7 @@ class PreparedTransactions:
 
         Raises ClientError after api_timeout_ms of lost connections and retriable errors.
         """
-        request = ListTransactionsRequest([_OPEN], transactional_id_pattern=pattern)
+        request = ListTransactionsRequest(states=[_OPEN], transactional_id_pattern=pattern)
         what = f"list of open transactions of {pattern}"
 
         async def attempt() -> list[str]:

@@ -46,8 +46,9 @@ class TransactionRequests:
         The coordinator aborts the transaction that an earlier producer left open.
         """
         request = InitProducerIdRequest(
-            self._transactional_id,
-            *(current or (-1, -1)),
+            transactional_id=self._transactional_id,
+            producer_id=-1 if current is None else current.producer_id,
+            producer_epoch=-1 if current is None else current.epoch,
             transaction_timeout_ms=self._config.transaction_timeout_ms,
             two_phase=self._config.two_phase_commit,
         )
@@ -62,7 +63,12 @@ class TransactionRequests:
 
     async def end(self, current: ProducerEpoch, *, commit: bool) -> ProducerEpoch:
         """Commit or abort. Returns the next transaction's id and epoch, which may be the same."""
-        request = EndTxnRequest(self._transactional_id, *current, is_commit=commit, bumps_epoch=True)
+        request = EndTxnRequest(
+            transactional_id=self._transactional_id,
+            producer_id=current.producer_id,
+            producer_epoch=current.epoch,
+            is_commit=commit,
+        )
 
         async def attempt() -> ProducerEpoch:
             response: EndTxnResponse = await self._send(ApiKey.END_TXN, request)

@@ -132,13 +132,13 @@ async def abort_transaction(kafka: KafkaCluster, transactional_id: str) -> None:
     """Abort an id's open transaction and fence its producer, as a new producer with this id would."""
     node_id = await kafka.coordinator(transactional_id, _TRANSACTION_KEY)
     described: DescribeTransactionsResponse = await kafka.ask(
-        node_id, DESCRIBE_TRANSACTIONS, DescribeTransactionsRequest([transactional_id])
+        node_id, DESCRIBE_TRANSACTIONS, DescribeTransactionsRequest(transactional_ids=[transactional_id])
     )
     (found,) = described.transactions
     if found.error is not ErrorCode.NONE:  # otherwise the id would be created
         raise RefusedError(found.error, f"transactional id {transactional_id!r}: {reason_of(found.error)}")
     timeout_ms = min(max(found.timeout_ms, 1), _LONGEST_TIMEOUT_MS)
-    request = InitProducerIdRequest(transactional_id, transaction_timeout_ms=timeout_ms)
+    request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=timeout_ms)
     for _ in range(_ATTEMPTS):
         answer: InitProducerIdResponse = await kafka.ask(node_id, INIT_PRODUCER_ID, request)
         if answer.error is not ErrorCode.CONCURRENT_TRANSACTIONS:  # the answer while the coordinator aborts

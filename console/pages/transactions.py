@@ -81,7 +81,7 @@ async def _of_node(kafka: KafkaCluster, node_id: int, problems: list[str]) -> Se
     described: dict[str, TransactionDescription] = {}
     if open_ids:
         answer: DescribeTransactionsResponse = await kafka.ask(
-            node_id, DESCRIBE_TRANSACTIONS, DescribeTransactionsRequest(open_ids)
+            node_id, DESCRIBE_TRANSACTIONS, DescribeTransactionsRequest(transactional_ids=open_ids)
         )
         described = {each.transactional_id: each for each in answer.transactions if each.error is ErrorCode.NONE}
     return [

@@ -42,7 +42,9 @@ def decode_request(body: dict[str, Any]) -> DescribeProducersRequest:
     """Raises DecodeError, naming the field."""
     topics = topics_of(field(body, "topics"), DescribeProducersTopic, partition_number)
     producer_id = field(body, "producer_id", None)
-    return DescribeProducersRequest(topics, None if producer_id is None else integer(producer_id, "producer_id", INT64))
+    return DescribeProducersRequest(
+        topics=topics, producer_id=None if producer_id is None else integer(producer_id, "producer_id", INT64)
+    )
 
 
 def encode_response(response: DescribeProducersResponse) -> dict[str, Any]:
@@ -52,7 +54,7 @@ def encode_response(response: DescribeProducersResponse) -> dict[str, Any]:
 
 def decode_response(body: dict[str, Any]) -> DescribeProducersResponse:
     """Raises DecodeError, naming the field."""
-    return DescribeProducersResponse(topics_of(field(body, "topics"), DescribeProducersTopicResult, _result))
+    return DescribeProducersResponse(topics=topics_of(field(body, "topics"), DescribeProducersTopicResult, _result))
 
 
 def _row_of(result: DescribeProducersPartitionResult) -> list[Any]:
@@ -73,20 +75,20 @@ def _row_of(result: DescribeProducersPartitionResult) -> list[Any]:
 def _result(entry: Any) -> DescribeProducersPartitionResult:
     partition, error, message, producers = row(entry, "partitions[]", 4)
     return DescribeProducersPartitionResult(
-        integer(partition, "partition", INT32),
-        error_code(error, "error"),
-        long_text(message, "message"),
-        [_producer(each) for each in array(producers, "producers")],
+        partition=integer(partition, "partition", INT32),
+        error=error_code(error, "error"),
+        message=long_text(message, "message"),
+        producers=[_producer(each) for each in array(producers, "producers")],
     )
 
 
 def _producer(entry: Any) -> ActiveProducer:
     producer_id, epoch, last_sequence, last_timestamp, coordinator_epoch, start = row(entry, "producers[]", 6)
     return ActiveProducer(
-        integer(producer_id, "producer_id", INT64),
-        integer(epoch, "epoch", INT16),
-        integer(last_sequence, "last_sequence", INT32),
-        integer(last_timestamp, "last_timestamp", INT64),
-        integer(coordinator_epoch, "coordinator_epoch", INT32),
-        integer(start, "transaction_start", INT64),
+        producer_id=integer(producer_id, "producer_id", INT64),
+        epoch=integer(epoch, "epoch", INT16),
+        last_sequence=integer(last_sequence, "last_sequence", INT32),
+        last_timestamp=integer(last_timestamp, "last_timestamp", INT64),
+        coordinator_epoch=integer(coordinator_epoch, "coordinator_epoch", INT32),
+        transaction_start_offset=integer(start, "transaction_start", INT64),
     )

@@ -37,11 +37,13 @@ def encode_request(request: InitProducerIdRequest) -> dict[str, Any]:
 def decode_request(body: dict[str, Any]) -> InitProducerIdRequest:
     """Raises DecodeError, naming the field."""
     return InitProducerIdRequest(
-        optional_text(field(body, "transactional_id", None), "transactional_id"),
-        integer(field(body, "producer_id", -1), "producer_id", INT64),
-        integer(field(body, "producer_epoch", -1), "producer_epoch", INT16),
-        integer(field(body, "transaction_timeout_ms", DEFAULT_TRANSACTION_TIMEOUT_MS), "transaction_timeout_ms", INT32),
-        boolean(field(body, "two_phase", False), "two_phase"),
+        transactional_id=optional_text(field(body, "transactional_id", None), "transactional_id"),
+        producer_id=integer(field(body, "producer_id", -1), "producer_id", INT64),
+        producer_epoch=integer(field(body, "producer_epoch", -1), "producer_epoch", INT16),
+        transaction_timeout_ms=integer(
+            field(body, "transaction_timeout_ms", DEFAULT_TRANSACTION_TIMEOUT_MS), "transaction_timeout_ms", INT32
+        ),
+        two_phase=boolean(field(body, "two_phase", False), "two_phase"),
     )
 
 
@@ -57,7 +59,7 @@ def encode_response(response: InitProducerIdResponse) -> dict[str, Any]:
 def decode_response(body: dict[str, Any]) -> InitProducerIdResponse:
     """Raises DecodeError, naming the field."""
     return InitProducerIdResponse(
-        integer(field(body, "producer_id"), "producer_id", INT64),
-        integer(field(body, "producer_epoch"), "producer_epoch", INT16),
-        error_code(field(body, "error", 0), "error"),
+        producer_id=integer(field(body, "producer_id"), "producer_id", INT64),
+        producer_epoch=integer(field(body, "producer_epoch"), "producer_epoch", INT16),
+        error=error_code(field(body, "error", 0), "error"),
     )

@@ -12,6 +12,7 @@ describe_transactions  request   transactional_ids [str]
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from barnabas.protocol.messages.transactions.add_partitions_to_txn import TxnPartitionResult, TxnTopic, TxnTopicResult
@@ -68,7 +69,7 @@ def encode_markers(request: WriteTxnMarkersRequest) -> dict[str, Any]:
 
 def decode_markers(body: dict[str, Any]) -> WriteTxnMarkersRequest:
     """Raises DecodeError, naming the field."""
-    return WriteTxnMarkersRequest([_marker(each) for each in array(field(body, "markers"), "markers")])
+    return WriteTxnMarkersRequest(markers=[_marker(each) for each in array(field(body, "markers"), "markers")])
 
 
 def encode_markers_response(response: WriteTxnMarkersResponse) -> dict[str, Any]:
@@ -78,7 +79,7 @@ def encode_markers_response(response: WriteTxnMarkersResponse) -> dict[str, Any]
 
 def decode_markers_response(body: dict[str, Any]) -> WriteTxnMarkersResponse:
     """Raises DecodeError, naming the field."""
-    return WriteTxnMarkersResponse([_marker_result(each) for each in array(field(body, "markers"), "markers")])
+    return WriteTxnMarkersResponse(markers=[_marker_result(each) for each in array(field(body, "markers"), "markers")])
 
 
 def encode_list(request: ListTransactionsRequest) -> dict[str, Any]:
@@ -94,10 +95,12 @@ def encode_list(request: ListTransactionsRequest) -> dict[str, Any]:
 def decode_list(body: dict[str, Any]) -> ListTransactionsRequest:
     """Raises DecodeError, naming the field."""
     return ListTransactionsRequest(
-        [text(each, "states[]") for each in array(field(body, "states", []), "states")],
-        [integer(each, "producer_ids[]", INT64) for each in array(field(body, "producer_ids", []), "producer_ids")],
-        integer(field(body, "duration_ms", -1), "duration_ms", INT64),
-        optional_text(field(body, "pattern", None), "pattern"),
+        states=[text(each, "states[]") for each in array(field(body, "states", []), "states")],
+        producer_ids=[
+            integer(each, "producer_ids[]", INT64) for each in array(field(body, "producer_ids", []), "producer_ids")
+        ],
+        duration_ms=integer(field(body, "duration_ms", -1), "duration_ms", INT64),
+        transactional_id_pattern=optional_text(field(body, "pattern", None), "pattern"),
     )
 
 
@@ -113,9 +116,11 @@ def encode_list_response(response: ListTransactionsResponse) -> dict[str, Any]:
 def decode_list_response(body: dict[str, Any]) -> ListTransactionsResponse:
     """Raises DecodeError, naming the field."""
     return ListTransactionsResponse(
-        [_listing(each) for each in array(field(body, "transactions"), "transactions")],
-        [text(each, "unknown_states[]") for each in array(field(body, "unknown_states"), "unknown_states")],
-        error_code(field(body, "error"), "error"),
+        transactions=[_listing(each) for each in array(field(body, "transactions"), "transactions")],
+        unknown_states=[
+            text(each, "unknown_states[]") for each in array(field(body, "unknown_states"), "unknown_states")
+        ],
+        error=error_code(field(body, "error"), "error"),
     )
 
 
@@ -127,7 +132,7 @@ def encode_describe(request: DescribeTransactionsRequest) -> dict[str, Any]:
 def decode_describe(body: dict[str, Any]) -> DescribeTransactionsRequest:
     """Raises DecodeError, naming the field."""
     ids = array(field(body, "transactional_ids"), "transactional_ids")
-    return DescribeTransactionsRequest([text(each, "transactional_ids[]") for each in ids])
+    return DescribeTransactionsRequest(transactional_ids=[text(each, "transactional_ids[]") for each in ids])
 
 
 def encode_describe_response(response: DescribeTransactionsResponse) -> dict[str, Any]:
@@ -152,47 +157,49 @@ def encode_describe_response(response: DescribeTransactionsResponse) -> dict[str
 def decode_describe_response(body: dict[str, Any]) -> DescribeTransactionsResponse:
     """Raises DecodeError, naming the field."""
     return DescribeTransactionsResponse(
-        [_description(each) for each in array(field(body, "transactions"), "transactions")]
+        transactions=[_description(each) for each in array(field(body, "transactions"), "transactions")]
     )
 
 
-def _rows_of(topics: list[TxnTopic]) -> list[Any]:
+def _rows_of(topics: Sequence[TxnTopic]) -> list[Any]:
     return [[topic.name, topic.partitions] for topic in topics]
 
 
-def _results(topics: list[TxnTopicResult]) -> list[Any]:
+def _results(topics: Sequence[TxnTopicResult]) -> list[Any]:
     return [[topic.name, [[each.partition, int(each.error)] for each in topic.partitions]] for topic in topics]
 
 
 def _partition_result(entry: Any) -> TxnPartitionResult:
     partition, error = row(entry, "partitions[]", 2)
-    return TxnPartitionResult(integer(partition, "partition", INT32), error_code(error, "error"))
+    return TxnPartitionResult(partition=integer(partition, "partition", INT32), error=error_code(error, "error"))
 
 
 def _marker(entry: Any) -> TxnMarker:
     producer_id, epoch, is_commit, coordinator_epoch, version, topics = row(entry, "markers[]", 6)
     return TxnMarker(
-        integer(producer_id, "producer_id", INT64),
-        integer(epoch, "producer_epoch", INT16),
-        boolean(is_commit, "commit"),
-        topics_of(topics, TxnTopic, partition_number),
-        integer(coordinator_epoch, "coordinator_epoch", INT32),
-        integer(version, "transaction_version", INT8),
+        producer_id=integer(producer_id, "producer_id", INT64),
+        producer_epoch=integer(epoch, "producer_epoch", INT16),
+        is_commit=boolean(is_commit, "commit"),
+        topics=topics_of(topics, TxnTopic, partition_number),
+        coordinator_epoch=integer(coordinator_epoch, "coordinator_epoch", INT32),
+        transaction_version=integer(version, "transaction_version", INT8),
     )
 
 
 def _marker_result(entry: Any) -> TxnMarkerResult:
     producer_id, topics = row(entry, "markers[]", 2)
     return TxnMarkerResult(
-        integer(producer_id, "producer_id", INT64),
-        topics_of(topics, TxnTopicResult, _partition_result),
+        producer_id=integer(producer_id, "producer_id", INT64),
+        topics=topics_of(topics, TxnTopicResult, _partition_result),
     )
 
 
 def _listing(entry: Any) -> TransactionListing:
     transactional_id, producer_id, state = row(entry, "transactions[]", 3)
     return TransactionListing(
-        text(transactional_id, "transactional_id"), integer(producer_id, "producer_id", INT64), text(state, "state")
+        transactional_id=text(transactional_id, "transactional_id"),
+        producer_id=integer(producer_id, "producer_id", INT64),
+        state=text(state, "state"),
     )
 
 
@@ -201,12 +208,12 @@ def _description(entry: Any) -> TransactionDescription:
         entry, "transactions[]", 8
     )
     return TransactionDescription(
-        text(transactional_id, "transactional_id"),
-        error_code(error, "error"),
-        text(state, "state"),
-        integer(timeout_ms, "timeout_ms", INT32),
-        integer(start_time_ms, "start_time_ms", INT64),
-        integer(producer_id, "producer_id", INT64),
-        integer(epoch, "producer_epoch", INT16),
-        topics_of(topics, TxnTopic, partition_number),
+        transactional_id=text(transactional_id, "transactional_id"),
+        error=error_code(error, "error"),
+        state=text(state, "state"),
+        timeout_ms=integer(timeout_ms, "timeout_ms", INT32),
+        start_time_ms=integer(start_time_ms, "start_time_ms", INT64),
+        producer_id=integer(producer_id, "producer_id", INT64),
+        producer_epoch=integer(epoch, "producer_epoch", INT16),
+        topics=topics_of(topics, TxnTopic, partition_number),
     )

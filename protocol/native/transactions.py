@@ -42,7 +42,13 @@ def encode_end(request: EndTxnRequest) -> dict[str, Any]:
 
 def decode_end(body: dict[str, Any]) -> EndTxnRequest:
     """Raises DecodeError, naming the field."""
-    return EndTxnRequest(*_producer(body), boolean(field(body, "commit"), "commit"), bumps_epoch=True)
+    transactional_id, producer_id, producer_epoch = _producer(body)
+    return EndTxnRequest(
+        transactional_id=transactional_id,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        is_commit=boolean(field(body, "commit"), "commit"),
+    )
 
 
 def encode_end_response(response: EndTxnResponse) -> dict[str, Any]:
@@ -57,9 +63,9 @@ def encode_end_response(response: EndTxnResponse) -> dict[str, Any]:
 def decode_end_response(body: dict[str, Any]) -> EndTxnResponse:
     """Raises DecodeError, naming the field."""
     return EndTxnResponse(
-        error_code(field(body, "error"), "error"),
-        integer(field(body, "producer_id"), "producer_id", INT64),
-        integer(field(body, "producer_epoch"), "producer_epoch", INT16),
+        error=error_code(field(body, "error"), "error"),
+        producer_id=integer(field(body, "producer_id"), "producer_id", INT64),
+        producer_epoch=integer(field(body, "producer_epoch"), "producer_epoch", INT16),
     )
 
 

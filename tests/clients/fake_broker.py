@@ -329,7 +329,7 @@ class FakeBroker:
                 return self.coordinator.commit_offsets(request)
             case ApiKey.INIT_PRODUCER_ID:
                 self.next_producer_id += 1
-                return InitProducerIdResponse(self.next_producer_id - 1, 0)
+                return InitProducerIdResponse(producer_id=self.next_producer_id - 1, producer_epoch=0)
         raise AssertionError(f"the fake broker has no {api.label}: intercept it")
 
     def _metadata(self, request: MetadataRequest) -> MetadataResponse:

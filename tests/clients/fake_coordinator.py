@@ -11,7 +11,7 @@ from barnabas.protocol.messages.groups.offset_commit import OffsetCommitPartitio
 from barnabas.protocol.messages.transactions.end_txn import EndTxnRequest, EndTxnResponse
 from barnabas.protocol.messages.transactions.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
-FENCED = EndTxnResponse(ErrorCode.PRODUCER_FENCED)
+FENCED = EndTxnResponse(error=ErrorCode.PRODUCER_FENCED)
 
 
 @dataclass
@@ -41,13 +41,13 @@ class FakeCoordinator:
             self._next_producer_id += 1
         else:
             if request.producer_id >= 0 and request.producer_epoch != known.epoch:
-                return InitProducerIdResponse(-1, -1, ErrorCode.PRODUCER_FENCED)
+                return InitProducerIdResponse(error=ErrorCode.PRODUCER_FENCED)
             if known.is_open:  # aborted in the next epoch, which the new producer does not get
                 known.outcomes.append(False)
                 known.epoch += 1
             known.is_open = False
             known.epoch += 1
-        return InitProducerIdResponse(known.producer_id, known.epoch)
+        return InitProducerIdResponse(producer_id=known.producer_id, producer_epoch=known.epoch)
 
     def note_produce(self, transactional_id: str) -> None:
         self.ids[transactional_id].is_open = True
@@ -55,12 +55,14 @@ class FakeCoordinator:
     def end(self, request: EndTxnRequest) -> EndTxnResponse:
         known = self.ids[request.transactional_id]
         if request.producer_epoch == known.epoch - 1 and not known.is_open and self.raises_epoch:
-            return EndTxnResponse(ErrorCode.NONE, known.producer_id, known.epoch)  # repeated
+            return EndTxnResponse(
+                error=ErrorCode.NONE, producer_id=known.producer_id, producer_epoch=known.epoch
+            )  # repeated
         if request.producer_epoch != known.epoch:
             return FENCED
         if not known.is_open and not self.raises_epoch:
             repeated = bool(known.outcomes) and known.outcomes[-1] is request.is_commit
-            return self._ended(known) if repeated else EndTxnResponse(ErrorCode.INVALID_TXN_STATE)
+            return self._ended(known) if repeated else EndTxnResponse(error=ErrorCode.INVALID_TXN_STATE)
         known.outcomes.append(request.is_commit)
         known.is_open = False
         known.epoch += self.raises_epoch
@@ -75,7 +77,7 @@ class FakeCoordinator:
         return refused_offsets(request, error)
 
     def _ended(self, known: FakeTransactionalId) -> EndTxnResponse:
-        return EndTxnResponse(ErrorCode.NONE, known.producer_id, known.epoch)
+        return EndTxnResponse(error=ErrorCode.NONE, producer_id=known.producer_id, producer_epoch=known.epoch)
 
 
 def refused_offsets(request: Any, error: ErrorCode) -> TxnOffsetCommitResponse:

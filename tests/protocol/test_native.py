@@ -194,7 +194,7 @@ from barnabas.protocol.native.frame import split_frame
 from barnabas.protocol.uuids import random_uuid
 from tests.support.own_exchanges import OWN_EXCHANGES
 
-FENCED = TxnPartitionResult(7, ErrorCode.INVALID_PRODUCER_EPOCH)
+FENCED = TxnPartitionResult(partition=7, error=ErrorCode.INVALID_PRODUCER_EPOCH)
 TOPIC: dict[str, Any] = {"name": "t", "topic_id": random_uuid(), "partitions": 3}
 
 EXCHANGES: list[tuple[ApiKey, Any, Any]] = [
@@ -299,21 +299,43 @@ EXCHANGES: list[tuple[ApiKey, Any, Any]] = [
     ),
     (
         ApiKey.DESCRIBE_PRODUCERS,
-        DescribeProducersRequest([DescribeProducersTopic("t", [0, 3])], 7),
+        DescribeProducersRequest(topics=[DescribeProducersTopic(name="t", partitions=[0, 3])], producer_id=7),
         DescribeProducersResponse(
-            [
+            topics=[
                 DescribeProducersTopicResult(
-                    "t",
-                    [
-                        DescribeProducersPartitionResult(0, producers=[ActiveProducer(7, 2, 41, 1234, -1, -1)]),
-                        DescribeProducersPartitionResult(3, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "none", []),
+                    name="t",
+                    partitions=[
+                        DescribeProducersPartitionResult(
+                            partition=0,
+                            producers=[
+                                ActiveProducer(
+                                    producer_id=7,
+                                    epoch=2,
+                                    last_sequence=41,
+                                    last_timestamp=1234,
+                                    coordinator_epoch=-1,
+                                    transaction_start_offset=-1,
+                                )
+                            ],
+                        ),
+                        DescribeProducersPartitionResult(
+                            partition=3, error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message="none", producers=[]
+                        ),
                     ],
                 )
             ]
         ),
     ),
-    (ApiKey.INIT_PRODUCER_ID, InitProducerIdRequest("x", 1 << 40, 3, 9000), InitProducerIdResponse(12345678901, 4)),
-    (ApiKey.INIT_PRODUCER_ID, InitProducerIdRequest("x", two_phase=True), InitProducerIdResponse(1, 0)),
+    (
+        ApiKey.INIT_PRODUCER_ID,
+        InitProducerIdRequest(transactional_id="x", producer_id=1 << 40, producer_epoch=3, transaction_timeout_ms=9000),
+        InitProducerIdResponse(producer_id=12345678901, producer_epoch=4),
+    ),
+    (
+        ApiKey.INIT_PRODUCER_ID,
+        InitProducerIdRequest(transactional_id="x", two_phase=True),
+        InitProducerIdResponse(producer_id=1, producer_epoch=0),
+    ),
     (
         ApiKey.CREATE_TOPICS,
         CreateTopicsRequest(
@@ -615,8 +637,8 @@ EXCHANGES: list[tuple[ApiKey, Any, Any]] = [
     ),
     (
         ApiKey.END_TXN,
-        EndTxnRequest("x", 1 << 40, 3, True, bumps_epoch=True),
-        EndTxnResponse(ErrorCode.NONE, 1 << 40, 4),
+        EndTxnRequest(transactional_id="x", producer_id=1 << 40, producer_epoch=3, is_commit=True),
+        EndTxnResponse(error=ErrorCode.NONE, producer_id=1 << 40, producer_epoch=4),
     ),
     (
         ApiKey.TXN_OFFSET_COMMIT,
@@ -645,22 +667,55 @@ EXCHANGES: list[tuple[ApiKey, Any, Any]] = [
     ),
     (
         ApiKey.WRITE_TXN_MARKERS,
-        WriteTxnMarkersRequest([TxnMarker(1 << 40, 3, False, [TxnTopic("t", [0, 7])], 5, 2)]),
-        WriteTxnMarkersResponse([TxnMarkerResult(1 << 40, [TxnTopicResult("t", [TxnPartitionResult(0), FENCED])])]),
+        WriteTxnMarkersRequest(
+            markers=[
+                TxnMarker(
+                    producer_id=1 << 40,
+                    producer_epoch=3,
+                    is_commit=False,
+                    topics=[TxnTopic(name="t", partitions=[0, 7])],
+                    coordinator_epoch=5,
+                    transaction_version=2,
+                )
+            ]
+        ),
+        WriteTxnMarkersResponse(
+            markers=[
+                TxnMarkerResult(
+                    producer_id=1 << 40,
+                    topics=[TxnTopicResult(name="t", partitions=[TxnPartitionResult(partition=0), FENCED])],
+                )
+            ]
+        ),
     ),
     (
         ApiKey.LIST_TRANSACTIONS,
-        ListTransactionsRequest(["Ongoing"], [7], 60_000, "x.*"),
-        ListTransactionsResponse([TransactionListing("x", 7, "Ongoing")], ["Odd"], ErrorCode.NONE),
+        ListTransactionsRequest(
+            states=["Ongoing"], producer_ids=[7], duration_ms=60_000, transactional_id_pattern="x.*"
+        ),
+        ListTransactionsResponse(
+            transactions=[TransactionListing(transactional_id="x", producer_id=7, state="Ongoing")],
+            unknown_states=["Odd"],
+            error=ErrorCode.NONE,
+        ),
     ),
     *OWN_EXCHANGES,
     (
         ApiKey.DESCRIBE_TRANSACTIONS,
-        DescribeTransactionsRequest(["x", "y"]),
+        DescribeTransactionsRequest(transactional_ids=["x", "y"]),
         DescribeTransactionsResponse(
-            [
-                TransactionDescription("x", ErrorCode.NONE, "Ongoing", 60_000, 1 << 40, 7, 3, [TxnTopic("t", [0])]),
-                TransactionDescription("y", ErrorCode.TRANSACTIONAL_ID_NOT_FOUND),
+            transactions=[
+                TransactionDescription(
+                    transactional_id="x",
+                    error=ErrorCode.NONE,
+                    state="Ongoing",
+                    timeout_ms=60_000,
+                    start_time_ms=1 << 40,
+                    producer_id=7,
+                    producer_epoch=3,
+                    topics=[TxnTopic(name="t", partitions=[0])],
+                ),
+                TransactionDescription(transactional_id="y", error=ErrorCode.TRANSACTIONAL_ID_NOT_FOUND),
             ]
         ),
     ),

@@ -67,8 +67,8 @@ class DescribeProducersHandler:
                     if error is None
                     else self._refuse(number, error)
                 )
-            topics.append(DescribeProducersTopicResult(topic.name, results))
-        return DescribeProducersResponse(topics)
+            topics.append(DescribeProducersTopicResult(name=topic.name, partitions=results))
+        return DescribeProducersResponse(topics=topics)
 
     def _describe(self, topic: str, number: int, producer_id: int | None) -> DescribeProducersPartitionResult:
         try:
@@ -78,13 +78,13 @@ class DescribeProducersHandler:
             producers = partition.log.active_producers()
             if producer_id is not None:
                 producers = [each for each in producers if each.producer_id == producer_id]
-            return DescribeProducersPartitionResult(number, producers=producers)
+            return DescribeProducersPartitionResult(partition=number, producers=producers)
         except BrokerError as error:
             return self._refuse(number, error)
 
     def _refuse(self, number: int, error: BrokerError) -> DescribeProducersPartitionResult:
         self._probe.count_error(error.code.name.lower())
-        return DescribeProducersPartitionResult(number, error.code, error.message)
+        return DescribeProducersPartitionResult(partition=number, error=error.code, message=error.message)
 
 
 def _topic_refusal(session: Session, topic: str) -> BrokerError | None:

@@ -54,10 +54,10 @@ class InitProducerIdHandler:
         if request.transactional_id is not None:
             return counted(self._transactions.initialize(request), self._probe)
         taken = self._producer_ids.take()
-        return self._next_id() if taken is None else InitProducerIdResponse(taken, 0)
+        return self._next_id() if taken is None else InitProducerIdResponse(producer_id=taken, producer_epoch=0)
 
     async def _next_id(self) -> InitProducerIdResponse:
-        return InitProducerIdResponse(await self._producer_ids.next_id(), 0)
+        return InitProducerIdResponse(producer_id=await self._producer_ids.next_id(), producer_epoch=0)
 
 
 def _ensure_allowed(session: Session, request: InitProducerIdRequest) -> None:

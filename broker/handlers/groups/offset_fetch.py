@@ -8,7 +8,7 @@ topics are left out. COORDINATOR_LOAD_IN_PROGRESS is an error of the group and, 
 request that requires stable offsets gets UNSTABLE_OFFSET_COMMIT for a partition with an offset of an open transaction;
 if all topics are requested, for those that have a committed one, too. Differs from Kafka: INVALID_REQUEST for each
 occurrence of a group that is listed more than ten times with all topics; metadata that is too long for a string of the
-version is OFFSET_METADATA_TOO_LARGE for its partition, where Kafka fails the whole request (UNKNOWN_SERVER_ERROR).
+version is OFFSET_METADATA_TOO_LARGE for its partition, where Kafka fails the whole request.
 """
 
 from __future__ import annotations

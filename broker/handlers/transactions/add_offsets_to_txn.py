@@ -49,6 +49,6 @@ class AddOffsetsToTxnHandler:
         producer = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
         partition = (OFFSETS_TOPIC, self._offsets_partition_of(request.group_id))
         self._transactions.add_partitions(request.transactional_id, producer, [partition], version=0).then(
-            lambda error: answer.resolve(AddOffsetsToTxnResponse(ErrorCode.NONE if error is None else error.code))
+            lambda error: answer.resolve(AddOffsetsToTxnResponse(error=ErrorCode.NONE if error is None else error.code))
         )
         return counted(answer, self._probe)

@@ -32,7 +32,6 @@ from barnabas.protocol.messages.transactions.add_partitions_to_txn import (
     TxnPartitions,
     TxnResult,
     TxnTopicResult,
-    refuse_transaction,
 )
 from barnabas.protocol.topic_name import is_internal
 
@@ -73,7 +72,8 @@ class AddPartitionsToTxnHandler:
         if request.is_batched:
             ensure_cluster_allowed(session, Operation.CLUSTER_ACTION, ApiKey.ADD_PARTITIONS_TO_TXN)
         answer: Deferred[AddPartitionsToTxnResponse] = Deferred()
-        results: list[TxnResult | None] = [None] * len(request.transactions)
+        asked = request.asked
+        results: list[TxnResult | None] = [None] * len(asked)
         left = len(results) + 1
 
         def ended(position: int, result: TxnResult | None) -> None:
@@ -83,9 +83,9 @@ class AddPartitionsToTxnHandler:
                 self._count(result)
             left -= 1
             if left == 0:
-                answer.resolve(AddPartitionsToTxnResponse([each for each in results if each is not None]))
+                answer.resolve(request.answered([each for each in results if each is not None]))
 
-        for position, transaction in enumerate(request.transactions):
+        for position, transaction in enumerate(asked):
             if position > 0 and turns.is_over:
                 await turns.next()
             served = await self._serve(turns, session, transaction, is_batched=request.is_batched)
@@ -104,7 +104,7 @@ class AddPartitionsToTxnHandler:
         if not is_batched:
             api, kind = ApiKey.ADD_PARTITIONS_TO_TXN, ResourceType.TRANSACTIONAL_ID
             if not is_allowed(session, Operation.WRITE, kind, transaction.transactional_id, api):
-                answer.resolve(refuse_transaction(transaction, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
+                answer.resolve(transaction.refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
                 return answer
             denied = await _denied_topics(turns, session, transaction)
         failed = self._refused(transaction, denied)
@@ -117,9 +117,7 @@ class AddPartitionsToTxnHandler:
             return answer
         version = EPOCH_PER_TRANSACTION if is_batched else 0
         self._transactions.add_partitions(transaction.transactional_id, producer, partitions, version=version).then(
-            lambda error: answer.resolve(
-                refuse_transaction(transaction, ErrorCode.NONE if error is None else error.code)
-            )
+            lambda error: answer.resolve(transaction.refused(ErrorCode.NONE if error is None else error.code))
         )
         return answer
 
@@ -129,7 +127,7 @@ class AddPartitionsToTxnHandler:
         try:
             missing = self._transactions.missing_partitions(transaction.transactional_id, producer, partitions)
         except BrokerError as error:
-            return refuse_transaction(transaction, error.code)
+            return transaction.refused(error.code)
         return _results(transaction, dict.fromkeys(missing, ErrorCode.TRANSACTION_ABORTABLE), others=ErrorCode.NONE)
 
     def _count(self, result: TxnResult) -> None:
@@ -169,11 +167,14 @@ async def _denied_topics(turns: Turns, session: Session, transaction: TxnPartiti
 def _results(transaction: TxnPartitions, failed: Mapping[PartitionKey, ErrorCode], *, others: ErrorCode) -> TxnResult:
     """Return a result with the codes of `failed` partitions, and `others` for the rest."""
     return TxnResult(
-        transaction.transactional_id,
-        [
+        transactional_id=transaction.transactional_id,
+        topics=[
             TxnTopicResult(
-                topic.name,
-                [TxnPartitionResult(number, failed.get((topic.name, number), others)) for number in topic.partitions],
+                name=topic.name,
+                partitions=[
+                    TxnPartitionResult(partition=number, error=failed.get((topic.name, number), others))
+                    for number in topic.partitions
+                ],
             )
             for topic in transaction.topics
         ],

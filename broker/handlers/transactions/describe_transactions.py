@@ -67,8 +67,8 @@ class DescribeTransactionsHandler:
                 found.append(self._describe(session, transactional_id))
             except BrokerError as error:
                 self._probe.count_error(error.code.name.lower())
-                found.append(TransactionDescription(transactional_id, error.code))
-        return DescribeTransactionsResponse(found)
+                found.append(TransactionDescription(transactional_id=transactional_id, error=error.code))
+        return DescribeTransactionsResponse(transactions=found)
 
     def _describe(self, session: Session, transactional_id: str) -> TransactionDescription:
         if not transactional_id:
@@ -78,15 +78,15 @@ class DescribeTransactionsHandler:
         if metadata is None:
             raise BrokerError(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, "the transactional id is unknown")
         return TransactionDescription(
-            transactional_id,
-            ErrorCode.NONE,
-            metadata.state.label,
-            metadata.timeout_ms,
-            metadata.start_ms,
-            metadata.producer_id,
-            metadata.producer_epoch,
-            [
-                TxnTopic(topic, numbers)
+            transactional_id=transactional_id,
+            error=ErrorCode.NONE,
+            state=metadata.state.label,
+            timeout_ms=metadata.timeout_ms,
+            start_time_ms=metadata.start_ms,
+            producer_id=metadata.producer_id,
+            producer_epoch=metadata.producer_epoch,
+            topics=[
+                TxnTopic(name=topic, partitions=numbers)
                 for topic, numbers in by_topic(metadata.partitions)
                 if is_allowed(session, Operation.DESCRIBE, ResourceType.TOPIC, topic, ApiKey.DESCRIBE_TRANSACTIONS)
             ],

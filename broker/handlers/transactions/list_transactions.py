@@ -60,5 +60,11 @@ class ListTransactionsHandler:
                 and (pattern is None or pattern.matches(transactional_id))
                 and is_allowed(session, Operation.DESCRIBE, kind, transactional_id, api)
             ):
-                listed.append(TransactionListing(transactional_id, metadata.producer_id, metadata.state.label))
-        return ListTransactionsResponse(listed, [name for name in request.states if name not in STATES_BY_LABEL])
+                listed.append(
+                    TransactionListing(
+                        transactional_id=transactional_id, producer_id=metadata.producer_id, state=metadata.state.label
+                    )
+                )
+        return ListTransactionsResponse(
+            transactions=listed, unknown_states=[name for name in request.states if name not in STATES_BY_LABEL]
+        )

@@ -69,11 +69,12 @@ class WriteTxnMarkersHandler:
             ensure_cluster_allowed(session, Operation.CLUSTER_ACTION, api)
         waits: list[tuple[TxnPartitionResult, Appended]] = []
         turns = Turns()
-        response = WriteTxnMarkersResponse([])
+        results: list[TxnMarkerResult] = []
         for marker in request.markers:
             if turns.is_over:
                 await turns.next()
-            response.markers.append(await self._write(turns, session, marker, waits))
+            results.append(await self._write(turns, session, marker, waits))
+        response = WriteTxnMarkersResponse(markers=results)
         if not waits:
             return response
         answer: Deferred[WriteTxnMarkersResponse] = Deferred()
@@ -106,7 +107,7 @@ class WriteTxnMarkersHandler:
             for number in topic.partitions:
                 if turns.is_over:
                     await turns.next()
-                result = TxnPartitionResult(number)
+                result = TxnPartitionResult(partition=number)
                 results.append(result)
                 try:
                     wait = self._markers.append((topic.name, number), end)
@@ -124,8 +125,8 @@ class WriteTxnMarkersHandler:
                     marker.producer_epoch,
                     "commit" if marker.is_commit else "abort",
                 )
-            topics.append(TxnTopicResult(topic.name, results))
-        return TxnMarkerResult(marker.producer_id, topics)
+            topics.append(TxnTopicResult(name=topic.name, partitions=results))
+        return TxnMarkerResult(producer_id=marker.producer_id, topics=topics)
 
     def _refuse(self, result: TxnPartitionResult, error: BrokerError, *, is_unavailable: bool = False) -> None:
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_unavailable else _CODES.get(error.code, error.code)

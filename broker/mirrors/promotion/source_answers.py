@@ -107,7 +107,7 @@ async def _described(
     if not ids:
         return {}
     answer: DescribeTransactionsResponse = await cluster.ask(
-        node_id, DESCRIBE_TRANSACTIONS, DescribeTransactionsRequest(ids)
+        node_id, DESCRIBE_TRANSACTIONS, DescribeTransactionsRequest(transactional_ids=ids)
     )
     return {each.producer_id: each for each in answer.transactions if each.error is ErrorCode.NONE}
 

@@ -151,12 +151,12 @@ class ReadableLog:
         with core.lock:
             return [
                 ActiveProducer(
-                    entry.producer_id,
-                    entry.epoch,
-                    entry.last_sequence,
-                    entry.last_timestamp,
-                    entry.coordinator_epoch,
-                    entry.txn_first_offset,
+                    producer_id=entry.producer_id,
+                    epoch=entry.epoch,
+                    last_sequence=entry.last_sequence,
+                    last_timestamp=entry.last_timestamp,
+                    coordinator_epoch=entry.coordinator_epoch,
+                    transaction_start_offset=entry.txn_first_offset,
                 )
                 for entry in (*core.producers.producers.values(), *core.producers.overdue.values())
             ]

@@ -3,62 +3,74 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.wire.fields import unwired
+from barnabas.protocol.wire.structures import Request, Struct
+from barnabas.protocol.wire.types import Error, Int32, Int64, Message, String
 
 
-@dataclass(slots=True)
-class DescribeProducersTopic:
-    """Partitions of one topic."""
-
-    name: str
-    partitions: Sequence[int]
-
-
-@dataclass(slots=True)
-class DescribeProducersRequest:
-    """Partitions of several topics. `producer_id` restricts the answer to one producer."""
-
-    topics: list[DescribeProducersTopic]
-    producer_id: int | None = None
-
-
-@dataclass(slots=True)
-class ActiveProducer:
+class ActiveProducer(Struct):
     """A producer's state in a partition; -1 for a field without a value.
 
     `last_timestamp` in ms; `transaction_start_offset` of the open transaction.
     """
 
-    producer_id: int
-    epoch: int
-    last_sequence: int
-    last_timestamp: int
-    coordinator_epoch: int
-    transaction_start_offset: int
+    producer_id: Int64
+    epoch: Int32
+    last_sequence: Int32
+    last_timestamp: Int64
+    coordinator_epoch: Int32
+    transaction_start_offset: Int64
 
 
-@dataclass(slots=True)
-class DescribeProducersPartitionResult:
+class DescribeProducersPartitionResult(Struct):
     """One partition's producers."""
 
-    partition: int
-    error: ErrorCode = ErrorCode.NONE
-    message: str | None = None
+    partition: Int32
+    error: Error = ErrorCode.NONE
+    message: Message = None
     producers: Sequence[ActiveProducer] = ()
 
 
-@dataclass(slots=True)
-class DescribeProducersTopicResult:
+class DescribeProducersTopicResult(Struct):
     """Results of one topic."""
 
-    name: str
-    partitions: list[DescribeProducersPartitionResult]
+    name: String
+    partitions: Sequence[DescribeProducersPartitionResult]
 
 
-@dataclass(slots=True)
-class DescribeProducersResponse:
+class DescribeProducersResponse(Struct, flexible=0):
     """In the order of the request."""
 
-    topics: list[DescribeProducersTopicResult]
+    throttle_ms: Int32 = 0
+    topics: Sequence[DescribeProducersTopicResult]
+
+
+class DescribeProducersTopic(Struct):
+    """Partitions of one topic."""
+
+    name: String
+    partitions: Sequence[Int32]
+
+
+class DescribeProducersRequest(Request, flexible=0):
+    """Partitions of several topics. `producer_id` restricts the answer to one producer, in the native dialect only."""
+
+    topics: Sequence[DescribeProducersTopic]
+    producer_id: int | None = unwired(default=None)
+
+    def refused(self, code: ErrorCode, message: str) -> DescribeProducersResponse:
+        """The same refusal for every partition."""
+        return DescribeProducersResponse(
+            topics=[
+                DescribeProducersTopicResult(
+                    name=topic.name,
+                    partitions=[
+                        DescribeProducersPartitionResult(partition=each, error=code, message=message)
+                        for each in topic.partitions
+                    ],
+                )
+                for topic in self.topics
+            ]
+        )

@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Final
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.transactions.old_errors import without_fencing
+from barnabas.protocol.wire.fields import since, unwired
+from barnabas.protocol.wire.structures import Request, Struct
+from barnabas.protocol.wire.types import Error, Int16, Int32, Int64, NullableString
 
-DEFAULT_TRANSACTION_TIMEOUT_MS = 60_000
+DEFAULT_TRANSACTION_TIMEOUT_MS: Final = 60_000
 """Of Kafka's producers: transaction.timeout.ms."""
 
+_FENCED_FROM: Final = 4
 
-@dataclass(slots=True)
-class InitProducerIdRequest:
+
+class InitProducerIdResponse(Struct, flexible=2):
+    """A unique, never reused id and its first epoch; both -1 on an error."""
+
+    throttle_ms: Int32 = 0
+    error: Error = ErrorCode.NONE
+    producer_id: Int64 = -1
+    producer_epoch: Int16 = -1
+
+    def encode(self, version: int) -> bytes:
+        """Replace the error that a client of the version does not know."""
+        if version < _FENCED_FROM:
+            self.error = without_fencing(self.error)
+        return super().encode(version)
+
+
+class InitProducerIdRequest(Request, flexible=2):
     """A producer with a `transactional_id` wants transactions.
 
     `producer_id` and `producer_epoch` are its present ones, both -1 without. `transaction_timeout_ms` is when the
@@ -20,17 +40,12 @@ class InitProducerIdRequest:
     native dialect has it, because InitProducerId version 6 is unstable in Kafka).
     """
 
-    transactional_id: str | None = None
-    producer_id: int = -1
-    producer_epoch: int = -1
-    transaction_timeout_ms: int = DEFAULT_TRANSACTION_TIMEOUT_MS
-    two_phase: bool = False
+    transactional_id: NullableString = None
+    transaction_timeout_ms: Int32 = DEFAULT_TRANSACTION_TIMEOUT_MS
+    producer_id: Int64 = since(3, default=-1)
+    producer_epoch: Int16 = since(3, default=-1)
+    two_phase: bool = unwired(default=False)
 
-
-@dataclass(slots=True)
-class InitProducerIdResponse:
-    """A unique, never reused id and its first epoch."""
-
-    producer_id: int
-    producer_epoch: int
-    error: ErrorCode = ErrorCode.NONE
+    def refused(self, code: ErrorCode, message: str) -> InitProducerIdResponse:
+        """The code, and no id."""
+        return InitProducerIdResponse(error=code)

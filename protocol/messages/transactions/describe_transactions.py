@@ -2,35 +2,41 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.transactions.add_partitions_to_txn import TxnTopic
+from barnabas.protocol.wire.structures import Request, Struct
+from barnabas.protocol.wire.types import Error, Int16, Int32, Int64, String
 
 
-@dataclass(slots=True)
-class DescribeTransactionsRequest:
-    """The ids to describe."""
-
-    transactional_ids: list[str]
-
-
-@dataclass(slots=True)
-class TransactionDescription:
+class TransactionDescription(Struct):
     """`start_time_ms`: when the transaction began, -1 if none is open. `state`: Kafka's name, empty on an error."""
 
-    transactional_id: str
-    error: ErrorCode = ErrorCode.NONE
-    state: str = ""
-    timeout_ms: int = 0
-    start_time_ms: int = 0
-    producer_id: int = 0
-    producer_epoch: int = 0
-    topics: list[TxnTopic] = field(default_factory=list)
+    error: Error = ErrorCode.NONE
+    transactional_id: String
+    state: String = ""
+    timeout_ms: Int32 = 0
+    start_time_ms: Int64 = 0
+    producer_id: Int64 = 0
+    producer_epoch: Int16 = 0
+    topics: Sequence[TxnTopic] = ()
 
 
-@dataclass(slots=True)
-class DescribeTransactionsResponse:
+class DescribeTransactionsResponse(Struct, flexible=0):
     """In the order of the request."""
 
-    transactions: list[TransactionDescription]
+    throttle_ms: Int32 = 0
+    transactions: Sequence[TransactionDescription]
+
+
+class DescribeTransactionsRequest(Request, flexible=0):
+    """The ids to describe."""
+
+    transactional_ids: Sequence[String]
+
+    def refused(self, code: ErrorCode, message: str) -> DescribeTransactionsResponse:
+        """The code for every transactional id."""
+        return DescribeTransactionsResponse(
+            transactions=[TransactionDescription(transactional_id=each, error=code) for each in self.transactional_ids]
+        )

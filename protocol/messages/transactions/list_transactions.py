@@ -2,38 +2,43 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.wire.fields import since
+from barnabas.protocol.wire.structures import Request, Struct
+from barnabas.protocol.wire.types import Error, Int32, Int64, NullableString, String
 
 
-@dataclass(slots=True)
-class ListTransactionsRequest:
+class TransactionListing(Struct):
+    """One transactional id."""
+
+    transactional_id: String
+    producer_id: Int64
+    state: String
+
+
+class ListTransactionsResponse(Struct, flexible=0):
+    """`unknown_states`: names in the filter that Kafka does not have."""
+
+    throttle_ms: Int32 = 0
+    error: Error = ErrorCode.NONE
+    unknown_states: Sequence[String] = ()
+    transactions: Sequence[TransactionListing] = ()
+
+
+class ListTransactionsRequest(Request, flexible=0):
     """Filters that a transaction must pass.
 
     `states`: names as in Kafka (`Ongoing`), empty for all. `producer_ids`: empty for all. `duration_ms`: open for
     longer than this, negative for all. `transactional_id_pattern`: an RE2 expression, None or empty for all.
     """
 
-    states: list[str] = field(default_factory=list)
-    producer_ids: list[int] = field(default_factory=list)
-    duration_ms: int = -1
-    transactional_id_pattern: str | None = None
+    states: Sequence[String] = ()
+    producer_ids: Sequence[Int64] = ()
+    duration_ms: Int64 = since(1, default=-1)
+    transactional_id_pattern: NullableString = since(2, default=None)
 
-
-@dataclass(slots=True)
-class TransactionListing:
-    """One transactional id."""
-
-    transactional_id: str
-    producer_id: int
-    state: str
-
-
-@dataclass(slots=True)
-class ListTransactionsResponse:
-    """`unknown_states`: names in the filter that Kafka does not have."""
-
-    transactions: list[TransactionListing] = field(default_factory=list)
-    unknown_states: list[str] = field(default_factory=list)
-    error: ErrorCode = ErrorCode.NONE
+    def refused(self, code: ErrorCode, message: str) -> ListTransactionsResponse:
+        """The code, and no transactions."""
+        return ListTransactionsResponse(error=code)

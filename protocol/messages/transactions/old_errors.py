@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from barnabas.protocol.errors import ErrorCode
+
+FENCED_FROM: Final = 2
+"""The version of AddPartitionsToTxn, AddOffsetsToTxn and EndTxn that brought PRODUCER_FENCED."""
 
 
 def without_fencing(error: ErrorCode) -> ErrorCode:

@@ -5,61 +5,53 @@ Kafka's coordinators send it to other brokers, and its tools to end a hanging tr
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.transactions.add_partitions_to_txn import TxnPartitionResult, TxnTopic, TxnTopicResult
+from barnabas.protocol.messages.transactions.add_partitions_to_txn import TxnTopic, TxnTopicResult, refused_topics
+from barnabas.protocol.wire.fields import since
+from barnabas.protocol.wire.structures import Request, Struct
+from barnabas.protocol.wire.types import Bool, Int8, Int16, Int32, Int64
 
 
-@dataclass(slots=True)
-class TxnMarker:
+class TxnMarkerResult(Struct):
+    """Results of one producer's marker."""
+
+    producer_id: Int64
+    topics: Sequence[TxnTopicResult]
+
+
+class WriteTxnMarkersResponse(Struct, flexible=1):
+    """In the order of the request."""
+
+    markers: Sequence[TxnMarkerResult]
+
+
+class TxnMarker(Struct):
     """The end of one producer's transaction.
 
     `transaction_version`: 2 if the producer takes a new epoch for each transaction, so that the marker's epoch must be
-    above that of its data (KIP-1228, version 2 of the request); 0 if unknown.
+    above that of its data (KIP-1228); 0 if unknown.
     """
 
-    producer_id: int
-    producer_epoch: int
-    is_commit: bool
-    topics: list[TxnTopic]
-    coordinator_epoch: int
-    transaction_version: int = 0
+    producer_id: Int64
+    producer_epoch: Int16
+    is_commit: Bool
+    topics: Sequence[TxnTopic]
+    coordinator_epoch: Int32
+    transaction_version: Int8 = since(2, default=0)
 
 
-@dataclass(slots=True)
-class WriteTxnMarkersRequest:
+class WriteTxnMarkersRequest(Request, flexible=1):
     """Markers of any number of producers."""
 
-    markers: list[TxnMarker]
+    markers: Sequence[TxnMarker]
 
-
-@dataclass(slots=True)
-class TxnMarkerResult:
-    """Results of one producer's marker."""
-
-    producer_id: int
-    topics: list[TxnTopicResult] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class WriteTxnMarkersResponse:
-    """In the order of the request."""
-
-    markers: list[TxnMarkerResult]
-
-
-def refuse_markers(request: WriteTxnMarkersRequest, error: ErrorCode) -> WriteTxnMarkersResponse:
-    """Return a response with the error for every partition."""
-    return WriteTxnMarkersResponse(
-        [
-            TxnMarkerResult(
-                marker.producer_id,
-                [
-                    TxnTopicResult(topic.name, [TxnPartitionResult(each, error) for each in topic.partitions])
-                    for topic in marker.topics
-                ],
-            )
-            for marker in request.markers
-        ]
-    )
+    def refused(self, code: ErrorCode, message: str) -> WriteTxnMarkersResponse:
+        """The code for every partition."""
+        return WriteTxnMarkersResponse(
+            markers=[
+                TxnMarkerResult(producer_id=marker.producer_id, topics=refused_topics(marker.topics, code))
+                for marker in self.markers
+            ]
+        )

@@ -78,7 +78,6 @@ from barnabas.protocol.messages.topics.elect_leaders import PREFERRED, ElectLead
 from barnabas.protocol.messages.topics.metadata import MetadataRequest
 from barnabas.protocol.messages.transactions.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
-    TxnPartitions,
     TxnTopic,
 )
 from barnabas.protocol.messages.transactions.describe_transactions import DescribeTransactionsRequest
@@ -170,8 +169,8 @@ def ask_offset_for_leader_epoch() -> Any:
 
 
 def ask_describe_producers() -> Any:
-    topics = [DescribeProducersTopic(name, [0]) for name in NAMES]
-    return DescribeProducersHandler(PARTITIONS, PROBE)(SESSION, DescribeProducersRequest(topics))
+    topics = [DescribeProducersTopic(name=name, partitions=[0]) for name in NAMES]
+    return DescribeProducersHandler(PARTITIONS, PROBE)(SESSION, DescribeProducersRequest(topics=topics))
 
 
 def ask_describe_groups() -> Any:
@@ -206,7 +205,7 @@ def ask_offset_fetch_of_all() -> Any:
 
 def ask_describe_transactions() -> Any:
     log: Any = SimpleNamespace(coordinator_log=SimpleNamespace(ensure_loaded=lambda _: None), states={})
-    return DescribeTransactionsHandler(log, PROBE)(SESSION, DescribeTransactionsRequest(NAMES))
+    return DescribeTransactionsHandler(log, PROBE)(SESSION, DescribeTransactionsRequest(transactional_ids=NAMES))
 
 
 class Offsets:
@@ -250,7 +249,7 @@ def ask_list_transactions() -> Any:
         coordinator_log=SimpleNamespace(ensure_all_loaded=lambda: None), states=dict.fromkeys(NAMES, metadata)
     )
     clock: Any = SimpleNamespace(wall_ms=lambda: 1)
-    return ListTransactionsHandler(log, clock)(SESSION, ListTransactionsRequest([], [7]))
+    return ListTransactionsHandler(log, clock)(SESSION, ListTransactionsRequest(states=[], producer_ids=[7]))
 
 
 def ask_describe_acls() -> Any:
@@ -282,8 +281,14 @@ def ask_write_txn_markers_of_one_topic() -> Any:
 
     markers: Any = SimpleNamespace(append=append)
     open_session: Any = SimpleNamespace(access=None)
-    marker = TxnMarker(1, 0, True, [TxnTopic("name-0", list(range(len(NAMES))))], 0)
-    return WriteTxnMarkersHandler(markers, PROBE)(open_session, WriteTxnMarkersRequest([marker]))
+    marker = TxnMarker(
+        producer_id=1,
+        producer_epoch=0,
+        is_commit=True,
+        topics=[TxnTopic(name="name-0", partitions=list(range(len(NAMES))))],
+        coordinator_epoch=0,
+    )
+    return WriteTxnMarkersHandler(markers, PROBE)(open_session, WriteTxnMarkersRequest(markers=[marker]))
 
 
 @pytest.mark.parametrize(
@@ -412,9 +417,12 @@ def ask_txn_offset_commit(offsets: Any) -> Any:
 
 
 def ask_add_partitions(offsets: Any) -> Any:
-    topics = [TxnTopic(name, [0]) for name in NAMES]
+    topics = [TxnTopic(name=name, partitions=[0]) for name in NAMES]
     handler = AddPartitionsToTxnHandler(NOTHING, STORE, PROBE)
-    return handler(SESSION, AddPartitionsToTxnRequest([TxnPartitions("tx-0", 1, 0, topics)]))
+    return handler(
+        SESSION,
+        AddPartitionsToTxnRequest(version=3, transactional_id="tx-0", producer_id=1, producer_epoch=0, topics=topics),
+    )
 
 
 @pytest.mark.parametrize("ask", [ask_delete_groups, ask_offset_commit, ask_txn_offset_commit, ask_add_partitions])

@@ -19,7 +19,6 @@ from barnabas.protocol.messages.data.init_producer_id import InitProducerIdReque
 from barnabas.protocol.messages.data.produce import ProducePartition, ProduceRequest, ProduceTopic
 from barnabas.protocol.messages.transactions.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
-    TxnPartitions,
     TxnTopic,
 )
 from barnabas.protocol.messages.transactions.end_txn import EndTxnRequest
@@ -51,23 +50,45 @@ def new_host(tmp_path: Path) -> Iterator[NewHost]:
 
 
 def initialized(host: TransactionHost, transactional_id: str = "id", timeout_ms: int = 60_000) -> tuple[int, int]:
-    answer = host.init_producer_id(InitProducerIdRequest(transactional_id, transaction_timeout_ms=timeout_ms))
+    answer = host.init_producer_id(
+        InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=timeout_ms)
+    )
     assert answer is not None
     assert answer.error is ErrorCode.NONE
     return answer.producer_id, answer.producer_epoch
 
 
 def added(host: TransactionHost, producer: tuple[int, int], transactional_id: str = "id") -> ErrorCode:
-    transaction = TxnPartitions(transactional_id, *producer, [TxnTopic("t", [0, 1])])
-    answer = host.add_partitions(AddPartitionsToTxnRequest([transaction]))
+    producer_id, epoch = producer
+    request = AddPartitionsToTxnRequest(
+        version=3,
+        transactional_id=transactional_id,
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        topics=[TxnTopic(name="t", partitions=[0, 1])],
+    )
+    answer = host.add_partitions(request)
     assert answer is not None
-    codes = {each.error for topic in answer.transactions[0].topics for each in topic.partitions}
+    codes = {each.error for topic in answer.topics for each in topic.partitions}
     (code,) = codes
     return code
 
 
+def ending(
+    producer: tuple[int, int], transactional_id: str = "id", *, is_commit: bool = True, version: int = 5
+) -> EndTxnRequest:
+    producer_id, epoch = producer
+    return EndTxnRequest(
+        version=version,
+        transactional_id=transactional_id,
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        is_commit=is_commit,
+    )
+
+
 def committed(host: TransactionHost, producer: tuple[int, int]) -> ErrorCode:
-    answer = host.end(EndTxnRequest("id", *producer, is_commit=True, bumps_epoch=True))
+    answer = host.end(ending(producer))
     assert answer is not None
     return answer.error
 
@@ -178,7 +199,7 @@ def test_a_bug_in_one_transaction_that_a_start_finds_does_not_stop_the_others(
         producer = initialized(host, each)
         assert added(host, producer, each) is ErrorCode.NONE
         host.partitions.all[OTHER].is_full = True
-        assert host.end(EndTxnRequest(each, *producer, is_commit=True, bumps_epoch=True)) is not None
+        assert host.end(ending(producer, each)) is not None
         host.partitions.all[OTHER].is_full = False
     real = EndMarkers.unwritten
     found: list[str] = []
@@ -203,7 +224,7 @@ def test_a_decision_that_cannot_be_written_is_refused_after_a_pause_and_changes_
     producer = initialized(host)
     assert added(host, producer) is ErrorCode.NONE
     host.partitions.all[STATE].fails_in = 1
-    assert host.end(EndTxnRequest("id", *producer, is_commit=True, bumps_epoch=True)) is None
+    assert host.end(ending(producer)) is None
     host.loop.pass_time(1_100)
     assert [answer.error for answer in host.late] == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
     assert state_of(host) is TransactionState.ONGOING
@@ -226,7 +247,7 @@ def test_a_timeout_aborts_the_transaction_and_fences_its_producer(new_host: NewH
 
 
 def test_two_phase_commit_has_to_be_enabled_and_has_no_timeout(new_host: NewHost) -> None:
-    request = InitProducerIdRequest("id", transaction_timeout_ms=0, two_phase=True)
+    request = InitProducerIdRequest(transactional_id="id", transaction_timeout_ms=0, two_phase=True)
     refused = new_host().init_producer_id(request)
     assert refused is not None
     assert refused.error is ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
@@ -265,7 +286,7 @@ def test_an_id_is_not_served_until_its_partition_is_loaded(new_host: NewHost, fa
     log.begin_loading(STATE[1])
     if failed:
         log.end_loading(STATE[1], failed=True)
-    answer = host.init_producer_id(InitProducerIdRequest("id", transaction_timeout_ms=60_000))
+    answer = host.init_producer_id(InitProducerIdRequest(transactional_id="id", transaction_timeout_ms=60_000))
     assert answer is not None
     assert answer.error is code
     assert added(host, producer) is code
@@ -330,7 +351,7 @@ def test_a_produce_that_waits_for_a_flush_is_refused_if_its_transaction_ends_mea
     host.loop.settle()
     assert not answers
     log.flush()  # as the flusher's thread does, which tells the event loop later
-    answer = host.end(EndTxnRequest("id", *producer, is_commit=False))
+    answer = host.end(ending(producer, is_commit=False, version=4))
     assert answer is not None
     assert answer.error is ErrorCode.NONE
     deliver_flushes(host)
@@ -369,7 +390,7 @@ def test_a_decision_whose_flush_ends_during_the_stop_is_carried_out_by_the_next_
     producer = initialized(host)
     assert write(host, producer, ONE) is ErrorCode.NONE
     log.update_config(log_config(**flushing))
-    assert host.end(EndTxnRequest("id", *producer, is_commit=True, bumps_epoch=True)) is None
+    assert host.end(ending(producer)) is None
     host.loop.run_until_complete(host.coordinator.stop())
     deliver_flushes(host)
     assert state_of(host) is TransactionState.PREPARE_COMMIT

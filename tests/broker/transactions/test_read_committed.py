@@ -127,7 +127,7 @@ def test_describe_producers_shows_where_an_open_transaction_began(
     desk = Desk(wire, kafka, "described", levels=(2,))
 
     def described() -> tuple[int, int, int]:
-        request = DescribeProducersRequest([DescribeProducersTopic("described", [0])])
+        request = DescribeProducersRequest(topics=[DescribeProducersTopic(name="described", partitions=[0])])
         (found,) = wire.call(ApiKey.DESCRIBE_PRODUCERS, request).topics[0].partitions[0].producers
         return found.epoch, found.coordinator_epoch, found.transaction_start_offset
 

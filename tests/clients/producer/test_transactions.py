@@ -518,7 +518,7 @@ async def test_a_producer_without_transactional_id_has_no_transactions(broker: F
 
 
 async def test_a_start_waits_for_the_end_of_the_previous_transaction(broker: FakeBroker) -> None:
-    busy = Respond(InitProducerIdResponse(-1, -1, ErrorCode.CONCURRENT_TRANSACTIONS))
+    busy = Respond(InitProducerIdResponse(producer_id=-1, producer_epoch=-1, error=ErrorCode.CONCURRENT_TRANSACTIONS))
     broker.intercept = Script(busy, busy, api=ApiKey.INIT_PRODUCER_ID)
     async with transactional(broker, transaction_timeout_ms=1234):
         assert known(broker).epoch == 0
@@ -527,7 +527,7 @@ async def test_a_start_waits_for_the_end_of_the_previous_transaction(broker: Fak
 
 
 async def test_a_refused_start_says_why(broker: FakeBroker) -> None:
-    refusal = InitProducerIdResponse(-1, -1, ErrorCode.INVALID_TRANSACTION_TIMEOUT)
+    refusal = InitProducerIdResponse(producer_id=-1, producer_epoch=-1, error=ErrorCode.INVALID_TRANSACTION_TIMEOUT)
     broker.intercept = Script(Respond(refusal), api=ApiKey.INIT_PRODUCER_ID)
     with pytest.raises(RefusedError, match=r"transaction\.max\.timeout\.ms"):
         async with transactional(broker):
@@ -576,7 +576,7 @@ async def test_a_fenced_record_ends_its_block_with_the_fencing(broker: FakeBroke
 
 async def test_other_refusals_of_a_commit_are_final(broker: FakeBroker) -> None:
     code = ErrorCode.INVALID_PRODUCER_ID_MAPPING
-    broker.intercept = Script(Respond(EndTxnResponse(code)), api=ApiKey.END_TXN)
+    broker.intercept = Script(Respond(EndTxnResponse(error=code)), api=ApiKey.END_TXN)
     async with transactional(broker) as producer:
         with pytest.raises(RefusedError) as raised:
             async with producer.transaction():
@@ -589,7 +589,7 @@ async def test_other_refusals_of_a_commit_are_final(broker: FakeBroker) -> None:
 
 @pytest.mark.parametrize("code", [ErrorCode.TRANSACTION_ABORTABLE, ErrorCode.INVALID_TXN_STATE])
 async def test_a_commit_that_can_be_aborted_is_aborted(broker: FakeBroker, code: ErrorCode) -> None:
-    broker.intercept = Script(Respond(EndTxnResponse(code)), api=ApiKey.END_TXN)
+    broker.intercept = Script(Respond(EndTxnResponse(error=code)), api=ApiKey.END_TXN)
     async with transactional(broker) as producer:
         with pytest.raises(TransactionAbortableError):
             async with producer.transaction():

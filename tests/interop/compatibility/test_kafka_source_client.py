@@ -156,9 +156,11 @@ async def check_groups(cluster: KafkaCluster) -> None:
 
 async def check_transactions(cluster: KafkaCluster, written: TopicPartition) -> None:
     node_id = await cluster.coordinator("x-2", TRANSACTION_KEY)
-    listed = (await cluster.ask(node_id, LIST_TRANSACTIONS, ListTransactionsRequest(["Ongoing"]))).transactions
+    listed = (await cluster.ask(node_id, LIST_TRANSACTIONS, ListTransactionsRequest(states=["Ongoing"]))).transactions
     assert [each.transactional_id for each in listed] == ["x-2"]
-    described = await cluster.ask(node_id, DESCRIBE_TRANSACTIONS, DescribeTransactionsRequest(["x-1", "x-2", "x-3"]))
+    described = await cluster.ask(
+        node_id, DESCRIBE_TRANSACTIONS, DescribeTransactionsRequest(transactional_ids=["x-1", "x-2", "x-3"])
+    )
     assert [(each.state, each.error) for each in described.transactions] == [
         ("CompleteCommit", ErrorCode.NONE),
         ("Ongoing", ErrorCode.NONE),
@@ -166,7 +168,9 @@ async def check_transactions(cluster: KafkaCluster, written: TopicPartition) -> 
     ]
     (topic,) = described.transactions[1].topics
     assert (topic.name, topic.partitions) == (written.topic, [written.partition])
-    request = DescribeProducersRequest([DescribeProducersTopic(written.topic, [written.partition])])
+    request = DescribeProducersRequest(
+        topics=[DescribeProducersTopic(name=written.topic, partitions=[written.partition])]
+    )
     (partition,) = (await cluster.ask(node_id, DESCRIBE_PRODUCERS, request)).topics[0].partitions
     open_ids = [each.producer_id for each in partition.producers if each.transaction_start_offset >= 0]
     assert open_ids == [listed[0].producer_id]

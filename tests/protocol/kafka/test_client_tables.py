@@ -15,7 +15,6 @@ from kio.schema.errors import ErrorCode as KafkaError
 from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.kafka import client
 from barnabas.protocol.kafka.apis import KAFKA_APIS
-from barnabas.protocol.kafka.client import transactions
 from barnabas.protocol.kafka.client.api import ClientApi
 from barnabas.protocol.kafka.client.api_versions import API_VERSIONS
 from barnabas.protocol.kafka.client.fetch import (
@@ -36,15 +35,6 @@ from barnabas.protocol.kafka.client.share_members import (
     ShareFetchAnswer,
 )
 from barnabas.protocol.kafka.schema import Message
-from barnabas.protocol.messages.data.describe_producers import (
-    ActiveProducer,
-    DescribeProducersPartitionResult,
-    DescribeProducersRequest,
-    DescribeProducersResponse,
-    DescribeProducersTopic,
-    DescribeProducersTopicResult,
-)
-from barnabas.protocol.messages.nodes import BrokerAddress
 from barnabas.protocol.messages.share.share_acknowledge import (
     AcknowledgementBatch,
     AcknowledgePartition,
@@ -52,17 +42,7 @@ from barnabas.protocol.messages.share.share_acknowledge import (
 )
 from barnabas.protocol.messages.share.share_fetch import ForgottenTopic as ForgottenShareTopic
 from barnabas.protocol.messages.share.share_fetch import ShareFetchRequest
-from barnabas.protocol.messages.transactions.add_partitions_to_txn import TxnTopic
-from barnabas.protocol.messages.transactions.describe_transactions import (
-    DescribeTransactionsRequest,
-    DescribeTransactionsResponse,
-    TransactionDescription,
-)
-from barnabas.protocol.messages.transactions.list_transactions import (
-    ListTransactionsRequest,
-    ListTransactionsResponse,
-    TransactionListing,
-)
+from barnabas.protocol.messages.nodes import BrokerAddress
 from barnabas.protocol.primitives import Reader
 from tests.support.kafka.declared import DECLARED
 from tests.support.kafka.definitions import NEWEST
@@ -167,13 +147,6 @@ _ACKNOWLEDGED = [
     AcknowledgeTopic(topic_id=bytes(range(16)), partitions=[AcknowledgePartition(partition=3, batches=[_BATCH])])
 ]
 REQUESTS: list[tuple[ClientApi, Any, dict[str, int]]] = [
-    (transactions.DESCRIBE_TRANSACTIONS, DescribeTransactionsRequest(["a", "b"]), {}),
-    (
-        transactions.LIST_TRANSACTIONS,
-        ListTransactionsRequest(["Ongoing"], [7], 1000, "a.*"),
-        {"duration_ms": 1, "transactional_id_pattern": 2},
-    ),
-    (transactions.DESCRIBE_PRODUCERS, DescribeProducersRequest([DescribeProducersTopic("t", (0, 1))]), {}),
     (
         SHARE_FETCH,
         ShareFetchRequest(
@@ -198,33 +171,7 @@ def test_the_broker_reads_the_request_that_was_written(api: ClientApi, request_:
             assert getattr(found, name) == expected, (version, name)
 
 
-ANSWERS: list[tuple[ClientApi, Any]] = [
-    (
-        transactions.DESCRIBE_TRANSACTIONS,
-        DescribeTransactionsResponse(
-            [TransactionDescription("x", ErrorCode.NONE, "Ongoing", 1000, 2**40, 2**41, 5, [TxnTopic("t", [1, 2])])]
-        ),
-    ),
-    (
-        transactions.LIST_TRANSACTIONS,
-        ListTransactionsResponse([TransactionListing("x", 2**41, "Ongoing")], ["Odd"], ErrorCode.NONE),
-    ),
-    (
-        transactions.DESCRIBE_PRODUCERS,
-        DescribeProducersResponse(
-            [
-                DescribeProducersTopicResult(
-                    "t",
-                    [
-                        DescribeProducersPartitionResult(
-                            3, ErrorCode.NONE, None, [ActiveProducer(2**40, 2, 3, 2**41, 5, 2**42)]
-                        )
-                    ],
-                )
-            ]
-        ),
-    ),
-]
+ANSWERS: list[tuple[ClientApi, Any]] = []
 MISSING_FIELDS = {
     "offset_fetch": [(8, "group_id='g'", "group_id=''"), (5, "leader_epoch=6", "leader_epoch=-1")],
 }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 from contextlib import nullcontext
-from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -14,11 +13,10 @@ from kio.schema.index import schema_name_map
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.kafka import dialect
 from barnabas.protocol.kafka.apis import KAFKA_APIS, ROUTES, KafkaApi
-from barnabas.protocol.kafka.data import init_producer_id
 from barnabas.protocol.kafka.topics import metadata
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.cluster.api_versions import ApiVersionsRequest
-from barnabas.protocol.messages.data.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from barnabas.protocol.messages.data.init_producer_id import InitProducerIdResponse
 from barnabas.protocol.messages.data.list_offsets import ListOffsetsRequest
 from barnabas.protocol.messages.topics.metadata import (
     MetadataRequest,
@@ -128,27 +126,6 @@ def test_a_special_timestamp_has_a_meaning_from_its_version_on() -> None:
         )
 
 
-@pytest.mark.parametrize("version", range(6))
-def test_init_producer_id_both_ways(version: int) -> None:
-    kio = schema("init_producer_id", version, "request")
-    for transactional_id in (None, "txn"):
-        present: dict[str, Any] = {"producer_id": 1 << 33, "producer_epoch": 7} if version >= 3 else {}
-        request = kio.InitProducerIdRequest(
-            transactional_id=transactional_id, transaction_timeout=timedelta(milliseconds=2**31 - 1), **present
-        )
-        expected = InitProducerIdRequest(transactional_id, transaction_timeout_ms=2**31 - 1, **present)
-        assert init_producer_id.decode_request(version, body(request)) == expected
-    data = init_producer_id.encode_response(version, InitProducerIdResponse(1 << 40, 3))
-    found = answer("init_producer_id", version, data)
-    assert (found.error_code, found.producer_id, found.producer_epoch) == (0, 1 << 40, 3)
-    data = init_producer_id.encode_error(version, InitProducerIdRequest(), ErrorCode.KAFKA_STORAGE_ERROR, "")
-    found = answer("init_producer_id", version, data)
-    assert (found.error_code, found.producer_id, found.producer_epoch) == (56, -1, -1)
-    fenced = InitProducerIdResponse(-1, -1, ErrorCode.PRODUCER_FENCED)
-    found = answer("init_producer_id", version, init_producer_id.encode_response(version, fenced))
-    assert found.error_code == (90 if version >= 4 else 47)
-
-
 # Golden frames, taken apart by hand from Kafka's message definitions.
 
 
@@ -165,7 +142,7 @@ def test_the_golden_frame_of_a_flexible_request_header() -> None:
 
 
 def test_the_golden_frames_of_answers_to_init_producer_id() -> None:
-    response = InitProducerIdResponse(7, 0)
+    response = InitProducerIdResponse(producer_id=7, producer_epoch=0)
     for version, golden in (
         (1, "000000140000002a00000000000000000000000000070000"),
         (2, "000000160000002a000000000000000000000000000007000000"),

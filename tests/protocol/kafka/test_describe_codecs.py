@@ -8,16 +8,8 @@ from kio.index import load_request_schema
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.kafka.apis import KAFKA_APIS
 from barnabas.protocol.messages.api_key import ApiKey
-from barnabas.protocol.messages.data.describe_producers import (
-    ActiveProducer,
-    DescribeProducersPartitionResult,
-    DescribeProducersRequest,
-    DescribeProducersResponse,
-    DescribeProducersTopic,
-    DescribeProducersTopicResult,
-)
 from barnabas.protocol.messages.topics.describe_topic_partitions import DescribeTopicPartitionsRequest, TopicToDescribe
-from tests.protocol.kafka.codecs import decoded, encoded, refused, row
+from tests.protocol.kafka.codecs import decoded, refused
 
 PAGE, PRODUCERS, RESOURCES = (
     ApiKey.DESCRIBE_TOPIC_PARTITIONS,
@@ -38,37 +30,6 @@ def test_a_refusal_of_a_page_is_one_of_every_topic() -> None:
     topics = [TopicToDescribe(name=name) for name in ("a", "b")]
     answer = refused(PAGE, 0, DescribeTopicPartitionsRequest(topics=topics), ErrorCode.INVALID_REQUEST, "no")
     assert [(each["name"], each["error_code"]) for each in answer["topics"]] == [("a", 42), ("b", 42)]
-
-
-def test_producers_both_ways() -> None:
-    topic = row(PRODUCERS, 0, "TopicRequest", name="a", partition_indexes=(0, 1))
-    request = decoded(PRODUCERS, 0, topics=(topic,))
-    assert request == DescribeProducersRequest([DescribeProducersTopic("a", (0, 1))])
-    results = [
-        DescribeProducersPartitionResult(0, producers=[ActiveProducer(1 << 40, 2, 3, 4, 5, 6)]),
-        DescribeProducersPartitionResult(1, ErrorCode.KAFKA_STORAGE_ERROR, "disk"),
-    ]
-    (answer,) = encoded(PRODUCERS, 0, DescribeProducersResponse([DescribeProducersTopicResult("a", results)]))["topics"]
-    assert answer["partitions"] == [
-        {
-            "partition_index": 0,
-            "error_code": 0,
-            "error_message": None,
-            "active_producers": [
-                {
-                    "producer_id": 1 << 40,
-                    "producer_epoch": 2,
-                    "last_sequence": 3,
-                    "last_timestamp": 4,
-                    "coordinator_epoch": 5,
-                    "current_txn_start_offset": 6,
-                }
-            ],
-        },
-        {"partition_index": 1, "error_code": 56, "error_message": "disk", "active_producers": []},
-    ]
-    (topic,) = refused(PRODUCERS, 0, request, ErrorCode.UNKNOWN_SERVER_ERROR, "bug")["topics"]
-    assert [each["error_code"] for each in topic["partitions"]] == [-1, -1]
 
 
 @pytest.mark.parametrize(("version", "types", "expected"), [(0, (), [16]), (1, (), [2, 4, 8, 16, 32]), (1, (2,), [2])])

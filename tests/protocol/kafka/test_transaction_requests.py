@@ -62,9 +62,18 @@ def test_describe_transactions() -> None:
     found = requests.describe_transactions_answer(
         7, answer_frame("describe_transactions", 0, transaction_states=states)
     )
-    topics = [TxnTopic("t", [0, 5])]
+    topics = [TxnTopic(name="t", partitions=[0, 5])]
     assert found == [
-        TransactionDescription(name, code, "Ongoing", 60_000, 1_700_000_000_000, 4001, 12, topics)
+        TransactionDescription(
+            transactional_id=name,
+            error=code,
+            state="Ongoing",
+            timeout_ms=60_000,
+            start_time_ms=1_700_000_000_000,
+            producer_id=4001,
+            producer_epoch=12,
+            topics=topics,
+        )
         for name, code in (("a", ErrorCode.NONE), ("b", ErrorCode.TRANSACTIONAL_ID_NOT_FOUND))
     ]
 

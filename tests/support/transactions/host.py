@@ -122,7 +122,7 @@ class TransactionHost:
         try:
             return cast(InitProducerIdResponse | None, self._answer(lambda: self.coordinator.initialize(request)))
         except BrokerError as error:
-            return InitProducerIdResponse(-1, -1, error.code)
+            return InitProducerIdResponse(error=error.code)
 
     def add_partitions(self, request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse | None:
         """Serve AddPartitionsToTxn."""
@@ -134,7 +134,7 @@ class TransactionHost:
         try:
             return cast(EndTxnResponse | None, self._answer(lambda: self.coordinator.end(request)))
         except BrokerError as error:
-            return EndTxnResponse(error.code)
+            return EndTxnResponse(error=error.code)
 
     def produce(
         self, transactional_id: str, batches: Mapping[Place, bytes], *, adds: bool

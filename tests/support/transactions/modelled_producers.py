@@ -15,7 +15,6 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.data.init_producer_id import InitProducerIdRequest
 from barnabas.protocol.messages.transactions.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
-    TxnPartitions,
     TxnTopic,
 )
 from barnabas.protocol.messages.transactions.end_txn import EndTxnRequest
@@ -85,7 +84,10 @@ class ModelledProducer:
     def init(self, *, is_lost: bool = False) -> None:
         """Get an id and an epoch; a client that has them already sends them (KIP-360)."""
         request = InitProducerIdRequest(
-            self.transactional_id, self._producer_id, self._epoch, transaction_timeout_ms=self._timeout_ms
+            transactional_id=self.transactional_id,
+            producer_id=self._producer_id,
+            producer_epoch=self._epoch,
+            transaction_timeout_ms=self._timeout_ms,
         )
         answer = self._host.init_producer_id(request)
         if answer is None or is_lost or answer.error in RETRIABLE:
@@ -133,7 +135,11 @@ class ModelledProducer:
                 return  # clients send no EndTxn for an empty transaction
             self._ending = is_commit and not self._unacknowledged and not self._must_abort
         request = EndTxnRequest(
-            self.transactional_id, self._producer_id, self._epoch, self._ending, bumps_epoch=self.level == 2
+            transactional_id=self.transactional_id,
+            producer_id=self._producer_id,
+            producer_epoch=self._epoch,
+            is_commit=self._ending,
+            version=5 if self.level == 2 else 4,
         )
         answer = self._host.end(request)
         if answer is None or is_lost or answer.error in RETRIABLE:
@@ -160,12 +166,18 @@ class ModelledProducer:
     def _add(self, places: tuple[Place, ...]) -> bool:
         if not places:
             return True
-        topics = [TxnTopic(topic, [number]) for topic, number in places]
-        transaction = TxnPartitions(self.transactional_id, self._producer_id, self._epoch, topics)
-        answer = self._host.add_partitions(AddPartitionsToTxnRequest([transaction]))
+        topics = [TxnTopic(name=topic, partitions=[number]) for topic, number in places]
+        request = AddPartitionsToTxnRequest(
+            version=3,
+            transactional_id=self.transactional_id,
+            producer_id=self._producer_id,
+            producer_epoch=self._epoch,
+            topics=topics,
+        )
+        answer = self._host.add_partitions(request)
         if answer is None:
             return False
-        errors = {each.error for topic in answer.transactions[0].topics for each in topic.partitions}
+        errors = {each.error for topic in answer.topics for each in topic.partitions}
         fatal = errors - {ErrorCode.NONE, ErrorCode.OPERATION_NOT_ATTEMPTED, *RETRIABLE}
         if fatal:
             self._die(fatal.pop())

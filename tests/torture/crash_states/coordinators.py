@@ -101,7 +101,9 @@ class Coordinators:
 
     def initialize(self, transactional_id: str) -> Producer:
         """Begin to use a transactional id."""
-        response = self._answer(lambda: self.transactions.initialize(InitProducerIdRequest(transactional_id)))
+        response = self._answer(
+            lambda: self.transactions.initialize(InitProducerIdRequest(transactional_id=transactional_id))
+        )
         _ensure_none([response.error])
         return Producer(transactional_id, response.producer_id, response.producer_epoch)
 
@@ -128,7 +130,13 @@ class Coordinators:
 
     def end(self, producer: Producer, *, is_commit: bool) -> None:
         """End the producer's transaction."""
-        request = EndTxnRequest(producer.transactional_id, producer.producer_id, producer.epoch, is_commit)
+        request = EndTxnRequest(
+            transactional_id=producer.transactional_id,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.epoch,
+            is_commit=is_commit,
+            version=4,
+        )
         _ensure_none([self._answer(lambda: self.transactions.end(request)).error])
 
     def offset_of(self, group: str, topic_partition: TopicPartition) -> int | None:

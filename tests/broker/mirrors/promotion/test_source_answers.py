@@ -68,8 +68,10 @@ class Scripted:
         if self._state is None:
             raise BrokerConnectionError("no coordinator")
         if api is LIST_TRANSACTIONS:
-            return ListTransactionsResponse([TransactionListing("x", 7, self._state.state)])
-        return DescribeTransactionsResponse([self._state])
+            return ListTransactionsResponse(
+                transactions=[TransactionListing(transactional_id="x", producer_id=7, state=self._state.state)]
+            )
+        return DescribeTransactionsResponse(transactions=[self._state])
 
 
 def fetched(stable: int, *aborted: tuple[int, int], data: memoryview | None = None) -> FetchedPartition:
@@ -78,7 +80,13 @@ def fetched(stable: int, *aborted: tuple[int, int], data: memoryview | None = No
 
 
 def described(state: str, epoch: int = 3, topic: str = "t") -> TransactionDescription:
-    return TransactionDescription("x", state=state, producer_id=7, producer_epoch=epoch, topics=[TxnTopic(topic, [0])])
+    return TransactionDescription(
+        transactional_id="x",
+        state=state,
+        producer_id=7,
+        producer_epoch=epoch,
+        topics=[TxnTopic(name=topic, partitions=[0])],
+    )
 
 
 async def answer(part: FetchedPartition, state: TransactionDescription | None = None) -> Outcome | None:
