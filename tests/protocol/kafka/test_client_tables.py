@@ -35,6 +35,7 @@ from barnabas.protocol.kafka.client.share_members import (
     ShareFetchAnswer,
 )
 from barnabas.protocol.kafka.schema import Message
+from barnabas.protocol.messages.nodes import BrokerAddress
 from barnabas.protocol.messages.share.share_acknowledge import (
     AcknowledgementBatch,
     AcknowledgePartition,
@@ -42,7 +43,6 @@ from barnabas.protocol.messages.share.share_acknowledge import (
 )
 from barnabas.protocol.messages.share.share_fetch import ForgottenTopic as ForgottenShareTopic
 from barnabas.protocol.messages.share.share_fetch import ShareFetchRequest
-from barnabas.protocol.messages.nodes import BrokerAddress
 from barnabas.protocol.primitives import Reader
 from tests.support.kafka.declared import DECLARED
 from tests.support.kafka.definitions import NEWEST
