@@ -19,6 +19,7 @@ from uuid import UUID
 from kio.serial import entity_writer
 
 from barnabas.protocol.kafka.apis import ROUTES, Route
+from barnabas.protocol.messages.api_key import OWN_KEYS
 from tests.support.storage.records import plain
 
 DIRECTORY = Path(__file__).parents[1] / "protocol" / "frames"
@@ -92,6 +93,7 @@ def made() -> list[Frame]:
         Frame("made", _header(route) + _write(_sample(_request_type(route.api.key.label, route.version))))
         for (key, version), route in sorted(ROUTES.items())
         if (key, version) not in sent
+        and key not in OWN_KEYS  # whose bytes tests/protocol/kafka/test_own_apis.py breaks
     ]
 
 

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from barnabas.protocol.errors import BrokerError, DecodeError
 from barnabas.protocol.kafka.apis import ROUTES
+from barnabas.protocol.messages.api_key import OWN_KEYS
 from tests.support.daemon import Daemon, start_daemon
 from tests.support.frames import Frame, Mutator, by_api
 from tests.support.storage.records import plain
@@ -63,7 +64,9 @@ def test_a_broken_body_raises_nothing_but_a_decode_error(key: int) -> None:
 
 
 def test_every_version_that_is_served_is_broken() -> None:
-    assert {(frame.key, frame.version) for frames in FRAMES.values() for frame in frames} >= set(ROUTES)
+    assert {(frame.key, frame.version) for frames in FRAMES.values() for frame in frames} >= {
+        each for each in ROUTES if each[0] not in OWN_KEYS
+    }
 
 
 @given(data=st.data())
