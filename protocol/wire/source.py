@@ -145,7 +145,7 @@ def null(what: str) -> DecodeError:
 
 def unordered(tag: int, last: int) -> DecodeError:
     """A tag that is repeated or out of order."""
-    return DecodeError(f"tag {tag} after tag {last}")
+    return DecodeError(f"tag {tag} does not come after tag {last}")
 
 
 def located(error: BaseException, places: list[str | Run]) -> DecodeError:

@@ -126,7 +126,7 @@ HOSTILE = [
     (1, b"\0\0\0\0\0\x01\0\x01t\0\0\0\x01" + bytes(12) + b"\0\x09", "topics: partitions: note: 9 bytes asked, but 0"),
     (2, b"\x01\xff\xff\xff\xff\x0f", "topics: an array of 4294967294 items"),
     (2, b"\x01\x01\x01\x01\0\0\0\x01\0\0", "owner: offset: the message ends within this field"),
-    (2, b"\x01\x01\x01\xff\x02\x01\x01\x01\x01\x01\x01", "tagged fields: tag 1 after tag 1"),
+    (2, b"\x01\x01\x01\xff\x02\x01\x01\x01\x01\x01\x01", "tagged fields: tag 1 does not come after tag 1"),
     (2, b"\x01\x01\x01\xff\x01\x63\x05", "tagged fields: 5 bytes asked, but 0 bytes are left"),
     (3, b"\x01\x01\x01\xff\x01\0\x01\x05", "hosts: an array of 4 items, but 0 bytes are left"),
 ]
