@@ -16,6 +16,7 @@ UINT32_MAX = 0xFFFF_FFFF
 UINT64_MAX = 0xFFFF_FFFF_FFFF_FFFF
 
 _MAX_SHIFT = 28
+_ONE_BYTE = [bytes((value,)) for value in range(0x80)]
 
 
 def zigzag64(value: int) -> int:
@@ -33,6 +34,29 @@ def append_unsigned(target: bytearray, value: int) -> None:
         target.append(value & 0x7F | 0x80)
         value >>= 7
     target.append(value)
+
+
+def unsigned(value: int) -> bytes:
+    """Return an unsigned varint, as messages have them: mostly one byte. Raises ValueError as `append_unsigned`."""
+    if 0 <= value < 0x80:
+        return _ONE_BYTE[value]
+    out = bytearray()
+    append_unsigned(out, value)
+    return bytes(out)
+
+
+def read_unsigned(data: bytes | memoryview, position: int) -> tuple[int, int]:
+    """Return (value, position after it), fast for one and two bytes.
+
+    Raises IndexError at the end of the data, otherwise as `read_unsigned32`.
+    """
+    value = data[position]
+    if value < 0x80:
+        return value, position + 1
+    second = data[position + 1]
+    if second < 0x80:
+        return value & 0x7F | second << 7, position + 2
+    return read_unsigned32(data, position)
 
 
 def read_unsigned32(data: bytes | bytearray | memoryview, position: int) -> tuple[int, int]:

@@ -27,10 +27,10 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, TypeVar
 
 from barnabas.protocol.errors import DecodeError, ErrorCode
-from barnabas.protocol.kafka.client.fields import known_error
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.nodes import BrokerAddress
 from barnabas.protocol.primitives import Reader
+from barnabas.protocol.wire.source import known_error
 
 Item = TypeVar("Item")
 

@@ -15,11 +15,9 @@ import struct
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from barnabas.protocol import varint
 from barnabas.protocol.errors import DecodeError
-
-MAX_ITEMS: Final = 50_000
-"""Limit of topics and partitions in one request: each takes 5 to 17 us of the event loop, existing or not."""
+from barnabas.protocol.varint import read_unsigned, unsigned
+from barnabas.protocol.wire.structures import MAX_ITEMS
 
 INT16 = struct.Struct(">h")
 INT32 = struct.Struct(">i")
@@ -96,17 +94,6 @@ def null_array() -> DecodeError:
     return DecodeError("an array that may not be null is null")
 
 
-def read_unsigned(body: memoryview, position: int) -> tuple[int, int]:
-    """Read an unsigned varint; return it and the position after it."""
-    value = body[position]
-    if value < 0x80:
-        return value, position + 1
-    second = body[position + 1]
-    if second < 0x80:
-        return value & 0x7F | second << 7, position + 2
-    return varint.read_unsigned32(body, position)
-
-
 def read_topic_id(body: memoryview, position: int) -> tuple[bytes, int]:
     """Read 16 bytes; return them and the position after them."""
     end = position + ID_SIZE
@@ -145,18 +132,6 @@ def count_items(items: int, more: int) -> int:
     if items > MAX_ITEMS:
         raise DecodeError(f"more than {MAX_ITEMS} topics and partitions in one request")
     return items
-
-
-def unsigned(value: int) -> bytes:
-    """Encode an unsigned varint."""
-    if value < 0x80:
-        return _ONE_BYTE[value]
-    out = bytearray()
-    varint.append_unsigned(out, value)
-    return bytes(out)
-
-
-_ONE_BYTE: Final = [bytes((value,)) for value in range(0x80)]
 
 
 def string(value: str) -> bytes:

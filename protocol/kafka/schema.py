@@ -32,9 +32,11 @@ from operator import attrgetter
 from typing import Any, Final, NamedTuple, Protocol
 
 from barnabas.protocol.errors import DecodeError
-from barnabas.protocol.kafka.hot_fields import MAX_ITEMS, NO_TAGS, unsigned
+from barnabas.protocol.kafka.hot_fields import NO_TAGS
 from barnabas.protocol.primitives import Reader
 from barnabas.protocol.uuids import UUID_SIZE
+from barnabas.protocol.varint import unsigned
+from barnabas.protocol.wire.structures import MAX_ITEMS
 
 MAX_MESSAGE_CHARACTERS: Final = 8000
 """In UTF-8 at most 32,000 bytes: a classic string's length is an int16."""

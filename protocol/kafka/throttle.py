@@ -18,8 +18,9 @@ import struct
 from typing import Final
 
 from barnabas.protocol.kafka.apis import MAX_INT32
-from barnabas.protocol.kafka.hot_fields import INT32, read_unsigned
+from barnabas.protocol.kafka.hot_fields import INT32
 from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.varint import read_unsigned
 
 _FRAME_HEADER_BYTES: Final = 8
 """Size and correlation id."""

@@ -135,7 +135,7 @@ class _Decoder:
 
     def _long(self, variable: str) -> None:
         """Read the rest of a varint whose first byte has been read."""
-        self.source.add(f"if {variable} > 127: {variable}, {self.at} = long_varint({self.data}, {self.at} - 1)")
+        self.source.add(f"if {variable} > 127: {variable}, {self.at} = read_unsigned({self.data}, {self.at} - 1)")
 
     def _length(self, pending: Pending, code: str, size: int) -> str:
         """Read a length or a count; below 0 is null."""

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
-from barnabas.protocol import varint
 from barnabas.protocol.errors import DecodeError, ErrorCode
+from barnabas.protocol.varint import read_unsigned, unsigned
 
 
 class Run(NamedTuple):
@@ -103,26 +103,6 @@ def known_error(code: int) -> ErrorCode:
 _ERRORS: Final = {int(each): each for each in ErrorCode}
 
 
-def long_varint(data: Any, position: int) -> tuple[int, int]:
-    """Read an unsigned varint of more than one byte; return it and the position after it."""
-    second = data[position + 1]
-    if second < 0x80:
-        return data[position] & 0x7F | second << 7, position + 2
-    return varint.read_unsigned32(data, position)
-
-
-def unsigned(value: int) -> bytes:
-    """Return an unsigned varint."""
-    if value < 0x80:
-        return _ONE_BYTE[value]
-    out = bytearray()
-    varint.append_unsigned(out, value)
-    return bytes(out)
-
-
-_ONE_BYTE: Final = [bytes((value,)) for value in range(0x80)]
-
-
 def cut_short(asked: int, left: int) -> DecodeError:
     """A length that is greater than the rest of the message."""
     return DecodeError(f"{asked} bytes asked, but {left} bytes are left")
@@ -173,10 +153,10 @@ _RUNTIME: Final[dict[str, Any]] = {
     "cut_short": cut_short,
     "known_error": known_error,
     "located": located,
-    "long_varint": long_varint,
     "new": object.__new__,
     "null": null,
     "pack": struct.pack,
+    "read_unsigned": read_unsigned,
     "struct_error": struct.error,
     "too_long": too_long,
     "too_many": too_many,

@@ -5,18 +5,10 @@ from __future__ import annotations
 import struct
 from typing import Final, NamedTuple
 
-from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.kafka.schema import INT16, Read, Write
+from barnabas.protocol.wire.source import known_error
 
 _LAYOUT = struct.Struct(">h")
-
-
-def known_error(code: int) -> ErrorCode:
-    """Return an error code of an answer; UNKNOWN_SERVER_ERROR for a code that Barnabas does not have."""
-    try:
-        return ErrorCode(code)
-    except ValueError:
-        return ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 class ErrorField(NamedTuple):

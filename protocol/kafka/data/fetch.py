@@ -41,7 +41,6 @@ from barnabas.protocol.kafka.hot_fields import (
     read_topic,
     skip_tags,
     string,
-    unsigned,
 )
 from barnabas.protocol.kafka.pieces import Piece, Pieces
 from barnabas.protocol.kafka.repetitions import fetched_once
@@ -57,6 +56,7 @@ from barnabas.protocol.messages.data.fetch import (
     PartitionKey,
 )
 from barnabas.protocol.primitives import Reader
+from barnabas.protocol.varint import unsigned
 
 _LOG_START_FROM: Final = 5
 _SESSIONS_FROM: Final = 7

@@ -18,9 +18,9 @@ from typing import Any, NamedTuple, get_args, get_type_hints
 from uuid import UUID
 
 from barnabas.protocol.kafka.apis import KAFKA_APIS
-from barnabas.protocol.kafka.hot_fields import MAX_ITEMS
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.varint import append_unsigned
+from barnabas.protocol.wire.structures import MAX_ITEMS
 from tests.support.daemon import start_daemon
 from tests.support.kafka.kafka_wire import KafkaWire, framed, message_type, request_frame
 from tests.torture.hostile.attacks import create_topics
