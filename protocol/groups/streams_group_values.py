@@ -21,7 +21,7 @@ from barnabas.protocol.groups.streams_group_keys import (
     StreamsTargetAssignmentMemberKey,
     StreamsTargetAssignmentMetadataKey,
 )
-from barnabas.protocol.kafka.groups.streams_topology import (
+from barnabas.protocol.groups.streams_topology import (
     ENDPOINT,
     KEY_VALUES,
     PARTITIONS_BY_NAME,

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from barnabas.protocol import varint
 from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.framing import FrameError
-from barnabas.protocol.kafka.apis import ROUTES, Route
+from barnabas.protocol.kafka.apis import Route, route_of
 from barnabas.protocol.kafka.pieces import Piece
 
 _FIXED = struct.Struct(">hhih")
@@ -62,7 +62,7 @@ def read_request(frame: memoryview) -> RequestHeader:
             raise FrameError(f"client_id is not UTF-8: {error}") from error
         if position > len(frame):
             raise FrameError(f"client_id of {length} bytes is longer than its frame of {len(frame)} bytes")
-    route = ROUTES.get((api, version))
+    route = route_of(api, version)
     if route is not None and route.is_flexible:
         position = _after_tagged_fields(frame, position)
     # Not RequestHeader(...): the constructor of a NamedTuple is a Python function, and this is once per request.
@@ -91,7 +91,7 @@ def decode_body(header: RequestHeader) -> Any:
             " decoded"
         )
     try:
-        return route.codec.decode_request(header.version, body)
+        return route.decode(header.version, body)
     except FrameError:
         raise
     except DecodeError as error:
@@ -102,17 +102,14 @@ def encode_response(header: RequestHeader, response: Any) -> tuple[bytes, Sequen
     """Return the frame that answers `header`: its first bytes, and the pieces that follow."""
     route = header.route
     assert route is not None
-    body = route.codec.encode_response(header.version, response)
-    return response_frame(header.correlation_id, route, body)
+    return response_frame(header.correlation_id, route, route.encode(response))
 
 
 def encode_error(header: RequestHeader, request: Any, code: ErrorCode, message: str) -> tuple[bytes, Sequence[Piece]]:
     """Return the frame that refuses `request` (None: not decoded) as a whole. Raises FrameError: close instead."""
     route = header.route
     assert route is not None
-    return response_frame(
-        header.correlation_id, route, route.codec.encode_error(header.version, request, code, message)
-    )
+    return response_frame(header.correlation_id, route, route.refusal(request, code, message))
 
 
 def response_frame(correlation_id: int, route: Route, body: Any) -> tuple[bytes, Sequence[Piece]]:

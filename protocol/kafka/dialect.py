@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.framing import FrameError
 from barnabas.protocol.kafka import throttle
-from barnabas.protocol.kafka.apis import ROUTES
+from barnabas.protocol.kafka.apis import route_of
 from barnabas.protocol.kafka.codec import (
     RequestHeader,
     decode_body,
@@ -41,11 +41,10 @@ def refuse_unknown(header: RequestHeader) -> tuple[bytes, Sequence[Piece]]:
     """Return the response to an unsupported API or version. Raises FrameError for every API but ApiVersions."""
     if header.api != ApiKey.API_VERSIONS:
         raise FrameError(f"api {header.api} version {header.version} is not served here")
-    route = ROUTES[ApiKey.API_VERSIONS, 0]
-    codec = route.codec
-    request = codec.decode_request(0, memoryview(b""))
-    body = codec.encode_error(0, request, ErrorCode.UNSUPPORTED_VERSION, "")
-    return response_frame(header.correlation_id, route, body)
+    route = route_of(ApiKey.API_VERSIONS, 0)
+    assert route is not None
+    request = route.decode(0, memoryview(b""))
+    return response_frame(header.correlation_id, route, route.refusal(request, ErrorCode.UNSUPPORTED_VERSION, ""))
 
 
 def with_throttle(header: RequestHeader, frame: bytes, throttle_ms: int) -> bytes:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Final, Self, cast, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, TypeVar, cast, dataclass_transform
 
 from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.wire.fields import LATEST, Array, Field, fields_of, note_of, since, tagged, until, unwired
+
+if TYPE_CHECKING:
+    from barnabas.protocol.messages.api_key import ApiKey
 
 MAX_ITEMS: Final = 50_000
 """Limit of array items in one request: each takes 5 to 17 us of the event loop, existing or not."""
@@ -43,11 +46,24 @@ class StructType(type):
         return type.__new__(mcs, name, bases, body)
 
     def __init__(
-        cls, name: str, bases: tuple[type, ...], body: dict[str, Any], flexible: int = LATEST, kw_only: bool = True
+        cls,
+        name: str,
+        bases: tuple[type, ...],
+        body: dict[str, Any],
+        flexible: int = LATEST,
+        kw_only: bool = True,
+        api: int | None = None,
     ) -> None:
-        """`flexible`: the first flexible version of a message; structures within it are as the message."""
+        """`flexible`: the first flexible version of a message; structures within it are as the message.
+
+        `api`: the key of a request's API.
+        """
         super().__init__(name, bases, body)
         cls.flexible_from = flexible
+        if api is not None:
+            cls.api = api
+        for answer in getattr(body.get("__orig_bases__", (None,))[0], "__args__", ()):  # Request[Answer]
+            cls.answer = answer
         cls.wire_fields: Any = None  # until they are asked for
         cls.is_keyword_only = kw_only
         cls._decoders: dict[int, Callable[[Any, int], tuple[Any, int]]] = {}
@@ -125,8 +141,14 @@ class Struct(metaclass=StructType):
         return f"{type(self).__qualname__}({', '.join(fields)})"
 
 
-class Request(Struct):
-    """The message of a request. What a version means is a property of its class."""
+Answer = TypeVar("Answer", bound=Struct)
+
+
+class Request(Struct, Generic[Answer]):
+    """The message of a request, and the type of its answer. What a version means is a property of its class."""
+
+    api: ClassVar[ApiKey]
+    answer: ClassVar[type[Struct]]
 
     version: int = unwired(default=LATEST)
     """The version in which it was received."""

@@ -12,12 +12,12 @@ from tests.support.daemon import start_fresh_daemon
 COMPARE = """
 import sys, barnabas.broker.server
 from barnabas.broker.warm_up import common_modules, import_modules
-assert "barnabas.protocol.kafka.topics.metadata" not in sys.modules
+assert "barnabas.protocol.messages.topics.metadata" not in sys.modules
 import_modules(common_modules())
 before = set(sys.modules)
-import barnabas.broker.handlers.topics.metadata, barnabas.protocol.kafka.topics.metadata
-import barnabas.broker.handlers.groups.join_group, barnabas.protocol.kafka.groups.join_group
-import barnabas.broker.handlers.groups.offset_commit, barnabas.protocol.kafka.groups.offset_commit
+import barnabas.broker.handlers.topics.metadata, barnabas.protocol.messages.topics.metadata
+import barnabas.broker.handlers.groups.join_group, barnabas.protocol.messages.groups.join_group
+import barnabas.broker.handlers.groups.offset_commit, barnabas.protocol.messages.groups.offset_commit
 import barnabas.protocol.kafka.data.fetch, barnabas.broker.groups.classic.groups
 print(*(set(sys.modules) - before))
 """

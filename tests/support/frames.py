@@ -18,8 +18,9 @@ from uuid import UUID
 
 from kio.serial import entity_writer
 
-from barnabas.protocol.kafka.apis import ROUTES, Route
+from barnabas.protocol.kafka.apis import Route
 from barnabas.protocol.messages.api_key import OWN_KEYS
+from tests.support.kafka.routes import ROUTES
 from tests.support.storage.records import plain
 
 DIRECTORY = Path(__file__).parents[1] / "protocol" / "frames"

@@ -68,7 +68,7 @@ class ApiVersionsResponse(Struct, flexible=3):
         return {each.api: (each.min_version, each.max_version) for each in self.apis}
 
 
-class ApiVersionsRequest(Request, flexible=3):
+class ApiVersionsRequest(Request[ApiVersionsResponse], api=ApiKey.API_VERSIONS, flexible=3):
     """The client's software and its version, for the broker's log and metrics."""
 
     client: String = since(3, default="")

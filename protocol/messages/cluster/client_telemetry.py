@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.uuids import ZERO_UUID
 from barnabas.protocol.wire.structures import Request, Struct
 from barnabas.protocol.wire.types import Bool, Bytes, Error, Int8, Int32, String, Uuid
@@ -24,7 +25,9 @@ class GetTelemetrySubscriptionsResponse(Struct, flexible=0):
     metrics: Sequence[String] = ()
 
 
-class GetTelemetrySubscriptionsRequest(Request, flexible=0):
+class GetTelemetrySubscriptionsRequest(
+    Request[GetTelemetrySubscriptionsResponse], api=ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, flexible=0
+):
     """`client_instance_id` is ZERO_UUID in a client's first request."""
 
     client_instance_id: Uuid
@@ -41,7 +44,7 @@ class PushTelemetryResponse(Struct, flexible=0):
     error: Error = ErrorCode.NONE
 
 
-class PushTelemetryRequest(Request, flexible=0):
+class PushTelemetryRequest(Request[PushTelemetryResponse], api=ApiKey.PUSH_TELEMETRY, flexible=0):
     """`metrics` is a compressed MetricsData message of OpenTelemetry."""
 
     client_instance_id: Uuid

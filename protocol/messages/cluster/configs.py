@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Annotated, Final, NamedTuple
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.wire.fields import since, unwired
 from barnabas.protocol.wire.structures import Request, Struct
 from barnabas.protocol.wire.types import (
@@ -144,7 +145,7 @@ class DescribeConfigsResource(Struct):
         return ConfigResource(self.type, self.name)
 
 
-class DescribeConfigsRequest(Request, flexible=4):
+class DescribeConfigsRequest(Request[DescribeConfigsResponse], api=ApiKey.DESCRIBE_CONFIGS, flexible=4):
     """`include_synonyms`: all layers that set each value."""
 
     resources: Sequence[DescribeConfigsResource]
@@ -203,7 +204,7 @@ class ReplacedConfigsResource(Struct):
         return ConfigResource(self.type, self.name)
 
 
-class AlterConfigsRequest(Request, flexible=2):
+class AlterConfigsRequest(Request[AlterConfigsResponse], api=ApiKey.ALTER_CONFIGS, flexible=2):
     """Removes the configs that it does not set. `validate_only`: answer without changing anything."""
 
     resources: Sequence[ReplacedConfigsResource]
@@ -251,7 +252,9 @@ class AlterConfigsResource(Struct):
         return ConfigResource(self.type, self.name)
 
 
-class IncrementalAlterConfigsRequest(Request, flexible=1):
+class IncrementalAlterConfigsRequest(
+    Request[IncrementalAlterConfigsResponse], api=ApiKey.INCREMENTAL_ALTER_CONFIGS, flexible=1
+):
     """Changes single configs. `validate_only`: answer without changing anything."""
 
     resources: Sequence[AlterConfigsResource]
@@ -287,7 +290,7 @@ class ListConfigResourcesResponse(Struct, flexible=0):
     resources: Sequence[ListedConfigResource] = ()
 
 
-class ListConfigResourcesRequest(Request, flexible=0):
+class ListConfigResourcesRequest(Request[ListConfigResourcesResponse], api=ApiKey.LIST_CONFIG_RESOURCES, flexible=0):
     """`types`: resource types by Kafka's numbers; version 0 knows client metrics only."""
 
     types: Sequence[Int8] = since(1, default=())

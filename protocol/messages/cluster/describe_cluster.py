@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.authorized_operations import NOT_ASKED
 from barnabas.protocol.wire.fields import since
 from barnabas.protocol.wire.structures import Request, Struct
@@ -37,7 +38,7 @@ class DescribeClusterResponse(Struct, flexible=0):
     authorized_operations: Int32 = NOT_ASKED
 
 
-class DescribeClusterRequest(Request, flexible=0):
+class DescribeClusterRequest(Request[DescribeClusterResponse], api=ApiKey.DESCRIBE_CLUSTER, flexible=0):
     """`endpoint_type`: the kind of endpoint that the client expects."""
 
     include_authorized_operations: Bool = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.uuids import ZERO_UUID
 from barnabas.protocol.wire.fields import since
 from barnabas.protocol.wire.structures import Request, Struct
@@ -78,7 +79,7 @@ class DescribeQuorumTopic(Struct):
     partitions: Sequence[DescribeQuorumPartition]
 
 
-class DescribeQuorumRequest(Request, flexible=0):
+class DescribeQuorumRequest(Request[DescribeQuorumResponse], api=ApiKey.DESCRIBE_QUORUM, flexible=0):
     """The logs to describe."""
 
     topics: Sequence[DescribeQuorumTopic]

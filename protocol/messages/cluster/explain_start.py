@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.wire.fields import tagged
 from barnabas.protocol.wire.structures import Request, Struct
 from barnabas.protocol.wire.types import Bool, Error, Float64, Int32, Int64, Message, String
@@ -92,7 +93,7 @@ class ExplainStartResponse(Struct, flexible=0):
     client_metrics: Sequence[ClientMetric] = ()
 
 
-class ExplainStartRequest(Request, flexible=0):
+class ExplainStartRequest(Request[ExplainStartResponse], api=ApiKey.EXPLAIN_START, flexible=0):
     """`client_metrics`: whether the answer also has the metrics that clients have pushed."""
 
     client_metrics: Bool = False

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Annotated
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.wire.fields import tagged
 from barnabas.protocol.wire.structures import Request, Struct
 from barnabas.protocol.wire.types import Bool, Bytes, Error, Int32, Int64, Message, Nullable, String, Uuid
@@ -73,7 +74,7 @@ class StandbyResponse(Struct, flexible=0):
     ends: Sequence[PartitionEnd] = ()
 
 
-class StandbyRequest(Request, flexible=0):
+class StandbyRequest(Request[StandbyResponse], api=ApiKey.STANDBY, flexible=0):
     """One request.
 
     METADATA    batches of the metadata log from `offset` on; `last_crc` is that of the batch before `offset` in the

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.wire.fields import since, until
 from barnabas.protocol.wire.structures import Request, Struct
 from barnabas.protocol.wire.types import Bool, Error, Int8, Int16, Int32, Message, String
@@ -45,7 +46,7 @@ class FeatureUpdate(Struct):
         return SAFE_DOWNGRADE if self.allows_downgrade else self.upgrade_type
 
 
-class UpdateFeaturesRequest(Request, flexible=0):
+class UpdateFeaturesRequest(Request[UpdateFeaturesResponse], api=ApiKey.UPDATE_FEATURES, flexible=0):
     """All updates apply, or none. `validate_only`: change nothing."""
 
     timeout_ms: Int32 = 60_000

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.wire.fields import unwired
 from barnabas.protocol.wire.structures import Request, Struct
 from barnabas.protocol.wire.types import Error, Int32, Int64, String
@@ -53,7 +54,7 @@ class DeleteRecordsTopic(Struct):
     partitions: Sequence[DeleteRecordsPartition]
 
 
-class DeleteRecordsRequest(Request, flexible=2):
+class DeleteRecordsRequest(Request[DeleteRecordsResponse], api=ApiKey.DELETE_RECORDS, flexible=2):
     """`timeout_ms`: how long to wait for other replicas; a single node has none."""
 
     topics: Sequence[DeleteRecordsTopic]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.wire.fields import unwired
 from barnabas.protocol.wire.structures import Request, Struct
 from barnabas.protocol.wire.types import Error, Int32, Int64, Message, String
@@ -54,7 +55,7 @@ class DescribeProducersTopic(Struct):
     partitions: Sequence[Int32]
 
 
-class DescribeProducersRequest(Request, flexible=0):
+class DescribeProducersRequest(Request[DescribeProducersResponse], api=ApiKey.DESCRIBE_PRODUCERS, flexible=0):
     """Partitions of several topics. `producer_id` restricts the answer to one producer, in the native dialect only."""
 
     topics: Sequence[DescribeProducersTopic]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.transactions.old_errors import without_fencing
 from barnabas.protocol.wire.fields import since, unwired
 from barnabas.protocol.wire.structures import Request, Struct
@@ -31,7 +32,7 @@ class InitProducerIdResponse(Struct, flexible=2):
         return super().encode(version)
 
 
-class InitProducerIdRequest(Request, flexible=2):
+class InitProducerIdRequest(Request[InitProducerIdResponse], api=ApiKey.INIT_PRODUCER_ID, flexible=2):
     """A producer with a `transactional_id` wants transactions.
 
     `producer_id` and `producer_epoch` are its present ones, both -1 without. `transaction_timeout_ms` is when the

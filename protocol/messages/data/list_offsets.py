@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.wire.fields import since
 from barnabas.protocol.wire.structures import Request, Struct
 from barnabas.protocol.wire.types import Error, Int8, Int32, Int64, String
@@ -75,7 +76,7 @@ class ListOffsetsTopic(Struct):
     partitions: Sequence[ListOffsetsPartition]
 
 
-class ListOffsetsRequest(Request, flexible=6):
+class ListOffsetsRequest(Request[ListOffsetsResponse], api=ApiKey.LIST_OFFSETS, flexible=6):
     """`isolation`: 0 answers `latest` with the high watermark, 1 with the last stable offset."""
 
     replica_id: Int32 = -1

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.wire.fields import since
 from barnabas.protocol.wire.structures import Request, Struct
 from barnabas.protocol.wire.types import Error, Int32, Int64, String
@@ -51,7 +52,9 @@ class EpochTopic(Struct):
     partitions: Sequence[EpochPartition]
 
 
-class OffsetForLeaderEpochRequest(Request, flexible=4):
+class OffsetForLeaderEpochRequest(
+    Request[OffsetForLeaderEpochResponse], api=ApiKey.OFFSET_FOR_LEADER_EPOCH, flexible=4
+):
     """Partitions of several topics. `replica_id`: -2 is nobody's, for tools."""
 
     replica_id: Int32 = since(3, default=-2)

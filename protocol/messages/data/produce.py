@@ -7,6 +7,7 @@ from typing import Final
 
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.framing import FrameError
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.nodes import BrokerAddress, LeaderAndEpoch
 from barnabas.protocol.uuids import ZERO_UUID
 from barnabas.protocol.wire.fields import since, tagged, until
@@ -84,7 +85,7 @@ class ProduceTopic(Struct):
     partitions: Sequence[ProducePartition]
 
 
-class ProduceRequest(Request, flexible=9):
+class ProduceRequest(Request[ProduceResponse], api=ApiKey.PRODUCE, flexible=9):
     """`acks`: 0 no answer, 1 the leader has written the batch, -1 all in-sync replicas have."""
 
     transactional_id: NullableString = None

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.authorized_operations import NOT_ASKED
 from barnabas.protocol.wire.fields import since
 from barnabas.protocol.wire.structures import Request, Struct
@@ -66,7 +67,9 @@ class ConsumerGroupDescribeResponse(Struct, flexible=0):
     groups: Sequence[ConsumerGroupDescription]
 
 
-class ConsumerGroupDescribeRequest(Request, flexible=0):
+class ConsumerGroupDescribeRequest(
+    Request[ConsumerGroupDescribeResponse], api=ApiKey.CONSUMER_GROUP_DESCRIBE, flexible=0
+):
     """Group ids."""
 
     group_ids: Sequence[String]

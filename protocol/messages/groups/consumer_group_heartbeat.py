@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Final
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.wire.fields import since
 from barnabas.protocol.wire.structures import Request, Struct
 from barnabas.protocol.wire.types import Error, Int32, Message, Nullable, NullableString, String, Uuid
@@ -43,7 +44,9 @@ class ConsumerGroupHeartbeatResponse(Struct, flexible=0):
     assignment: Annotated[Assignment | None, Nullable()] = None
 
 
-class ConsumerGroupHeartbeatRequest(Request, flexible=0):
+class ConsumerGroupHeartbeatRequest(
+    Request[ConsumerGroupHeartbeatResponse], api=ApiKey.CONSUMER_GROUP_HEARTBEAT, flexible=0
+):
     """None, and -1 as `rebalance_timeout_ms`, mean unchanged. `topics`: the member's present partitions."""
 
     group_id: String

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.authorized_operations import NOT_ASKED
 from barnabas.protocol.wire.fields import since
 from barnabas.protocol.wire.structures import Request, Struct
@@ -42,7 +43,7 @@ class DescribeGroupsResponse(Struct, flexible=5):
     groups: Sequence[DescribedGroup]
 
 
-class DescribeGroupsRequest(Request, flexible=5):
+class DescribeGroupsRequest(Request[DescribeGroupsResponse], api=ApiKey.DESCRIBE_GROUPS, flexible=5):
     """Group ids."""
 
     groups: Sequence[String]

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.wire.fields import tagged
 from barnabas.protocol.wire.structures import Request, Struct
 from barnabas.protocol.wire.types import Error, Int32, Int64, Message, NullableString, String
@@ -126,7 +127,7 @@ class ExplainGroupResponse(Struct, flexible=0):
     problems: Sequence[String] = ()
 
 
-class ExplainGroupRequest(Request, flexible=0):
+class ExplainGroupRequest(Request[ExplainGroupResponse], api=ApiKey.EXPLAIN_GROUP, flexible=0):
     """The group."""
 
     group_id: String

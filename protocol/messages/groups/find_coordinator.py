@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.wire.fields import LATEST, since, until, unwired
 from barnabas.protocol.wire.structures import Request, Struct
 from barnabas.protocol.wire.types import Error, Int8, Int32, Message, String
@@ -67,7 +68,7 @@ class FindCoordinatorResponse(Struct, flexible=3):
         return super().encode(version)
 
 
-class FindCoordinatorRequest(Request, flexible=3):
+class FindCoordinatorRequest(Request[FindCoordinatorResponse], api=ApiKey.FIND_COORDINATOR, flexible=3):
     """`key_type`: 0 the keys are group ids, 1 transactional ids, 2 `group:topic id:partition` if `takes_share_keys`."""
 
     key: String = until(_KEYS_FROM - 1, default="")

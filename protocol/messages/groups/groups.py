@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.wire.fields import since
 from barnabas.protocol.wire.structures import Request, Struct
 from barnabas.protocol.wire.types import Error, Int32, String
@@ -35,7 +36,7 @@ class ListGroupsResponse(Struct, flexible=3):
     groups: Sequence[ListedGroup] = ()
 
 
-class ListGroupsRequest(Request, flexible=3):
+class ListGroupsRequest(Request[ListGroupsResponse], api=ApiKey.LIST_GROUPS, flexible=3):
     """Filters of states and types, case-insensitive; an empty one matches every group."""
 
     states: Sequence[String] = since(4, default=())
@@ -60,7 +61,7 @@ class DeleteGroupsResponse(Struct, flexible=2):
     results: Sequence[DeleteGroupResult]
 
 
-class DeleteGroupsRequest(Request, flexible=2):
+class DeleteGroupsRequest(Request[DeleteGroupsResponse], api=ApiKey.DELETE_GROUPS, flexible=2):
     """Group ids."""
 
     group_ids: Sequence[String]

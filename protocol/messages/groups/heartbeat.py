@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.wire.fields import since
 from barnabas.protocol.wire.structures import Request, Struct
 from barnabas.protocol.wire.types import Error, Int32, NullableString, String
@@ -15,7 +16,7 @@ class HeartbeatResponse(Struct, flexible=4):
     error: Error = ErrorCode.NONE
 
 
-class HeartbeatRequest(Request, flexible=4):
+class HeartbeatRequest(Request[HeartbeatResponse], api=ApiKey.HEARTBEAT, flexible=4):
     """`group_instance_id`: only of a static member."""
 
     group_id: String

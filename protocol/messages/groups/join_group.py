@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Annotated, Final
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.wire.fields import since
 from barnabas.protocol.wire.structures import Request, Struct
 from barnabas.protocol.wire.types import Bool, Bytes, Error, Int32, Nullable, NullableString, String
@@ -54,7 +55,7 @@ class GroupProtocol(Struct):
     metadata: Bytes
 
 
-class JoinGroupRequest(Request, flexible=6):
+class JoinGroupRequest(Request[JoinGroupResponse], api=ApiKey.JOIN_GROUP, flexible=6):
     """Timeouts in ms.
 
     member_id           empty at the first join

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.wire.fields import since, until
 from barnabas.protocol.wire.structures import Request, Struct
 from barnabas.protocol.wire.types import Error, Int32, NullableString, String
@@ -46,7 +47,7 @@ class LeavingMember(Struct):
     reason: NullableString = since(5, default=None)
 
 
-class LeaveGroupRequest(Request, flexible=4):
+class LeaveGroupRequest(Request[LeaveGroupResponse], api=ApiKey.LEAVE_GROUP, flexible=4):
     """`leaving` has the members of every version."""
 
     group_id: String

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.uuids import ZERO_UUID
 from barnabas.protocol.wire.fields import since, until
 from barnabas.protocol.wire.structures import Request, Struct
@@ -59,7 +60,7 @@ class OffsetCommitTopic(Struct):
     partitions: Sequence[OffsetCommitPartition]
 
 
-class OffsetCommitRequest(Request, flexible=8):
+class OffsetCommitRequest(Request[OffsetCommitResponse], api=ApiKey.OFFSET_COMMIT, flexible=8):
     """`generation`: or epoch of the member. `retention_ms`: how long to keep the offsets, -1: as the broker's setting.
 
     An error of the whole request is set for every partition: the answer has no other place.

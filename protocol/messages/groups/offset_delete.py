@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.wire.structures import Request, Struct
 from barnabas.protocol.wire.types import Error, Int32, String
 
@@ -44,7 +45,7 @@ class OffsetDeleteTopic(Struct):
     partitions: Sequence[OffsetDeletePartition]
 
 
-class OffsetDeleteRequest(Request, flexible=1):
+class OffsetDeleteRequest(Request[OffsetDeleteResponse], api=ApiKey.OFFSET_DELETE, flexible=1):
     """One group."""
 
     group_id: String

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Annotated, Final, Self
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.uuids import ZERO_UUID
 from barnabas.protocol.wire.fields import since, until
 from barnabas.protocol.wire.structures import Request, Struct
@@ -89,7 +90,7 @@ class OffsetFetchGroup(Struct):
     topics: Annotated[Sequence[OffsetFetchTopic] | None, Nullable()]
 
 
-class OffsetFetchRequest(Request, flexible=6):
+class OffsetFetchRequest(Request[OffsetFetchResponse], api=ApiKey.OFFSET_FETCH, flexible=6):
     """`require_stable`: refuse offsets that an open transaction may change. `asked_groups`: of any version."""
 
     group_id: String = until(7, default="")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.authorized_operations import NOT_ASKED
 from barnabas.protocol.messages.groups.consumer_group_describe import Assignment
 from barnabas.protocol.wire.structures import Request, Struct
@@ -44,7 +45,7 @@ class ShareGroupDescribeResponse(Struct, flexible=0):
     groups: Sequence[ShareGroupDescription]
 
 
-class ShareGroupDescribeRequest(Request, flexible=0):
+class ShareGroupDescribeRequest(Request[ShareGroupDescribeResponse], api=ApiKey.SHARE_GROUP_DESCRIBE, flexible=0):
     """Group ids."""
 
     group_ids: Sequence[String]

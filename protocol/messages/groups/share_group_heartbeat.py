@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Annotated, Final
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.groups.consumer_group_heartbeat import Assignment
 from barnabas.protocol.wire.structures import Request, Struct
 from barnabas.protocol.wire.types import Error, Int32, Message, Nullable, NullableString, String
@@ -26,7 +27,7 @@ class ShareGroupHeartbeatResponse(Struct, flexible=0):
     assignment: Annotated[Assignment | None, Nullable()] = None
 
 
-class ShareGroupHeartbeatRequest(Request, flexible=0):
+class ShareGroupHeartbeatRequest(Request[ShareGroupHeartbeatResponse], api=ApiKey.SHARE_GROUP_HEARTBEAT, flexible=0):
     """`member_id` is created by the client. None means unchanged."""
 
     group_id: String

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Annotated, Final
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.uuids import ZERO_UUID
 from barnabas.protocol.wire.fields import since
 from barnabas.protocol.wire.structures import Request, Struct
@@ -67,7 +68,9 @@ class GroupToDescribe(Struct):
     topics: Annotated[Sequence[NamedPartitions] | None, Nullable()]
 
 
-class DescribeShareGroupOffsetsRequest(Request, flexible=0):
+class DescribeShareGroupOffsetsRequest(
+    Request[DescribeShareGroupOffsetsResponse], api=ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, flexible=0
+):
     """Groups."""
 
     groups: Sequence[GroupToDescribe]
@@ -118,7 +121,9 @@ class TopicToAlter(Struct):
     partitions: Sequence[NewOffset]
 
 
-class AlterShareGroupOffsetsRequest(Request, flexible=0):
+class AlterShareGroupOffsetsRequest(
+    Request[AlterShareGroupOffsetsResponse], api=ApiKey.ALTER_SHARE_GROUP_OFFSETS, flexible=0
+):
     """One group."""
 
     group_id: String
@@ -153,7 +158,9 @@ class TopicToDelete(Struct):
     topic: String
 
 
-class DeleteShareGroupOffsetsRequest(Request, flexible=0):
+class DeleteShareGroupOffsetsRequest(
+    Request[DeleteShareGroupOffsetsResponse], api=ApiKey.DELETE_SHARE_GROUP_OFFSETS, flexible=0
+):
     """One group."""
 
     group_id: String

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.authorized_operations import NOT_ASKED
 from barnabas.protocol.messages.groups.streams_topology import Endpoint, KeyValue, TaskIds, TaskOffset, TopicInfo
 from barnabas.protocol.wire.structures import Request, Struct
@@ -78,7 +79,7 @@ class StreamsGroupDescribeResponse(Struct, flexible=0):
     groups: Sequence[StreamsGroupDescription]
 
 
-class StreamsGroupDescribeRequest(Request, flexible=0):
+class StreamsGroupDescribeRequest(Request[StreamsGroupDescribeResponse], api=ApiKey.STREAMS_GROUP_DESCRIBE, flexible=0):
     """Group ids."""
 
     group_ids: Sequence[String]

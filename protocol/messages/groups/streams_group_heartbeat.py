@@ -7,6 +7,7 @@ from enum import IntEnum
 from typing import Annotated, Final
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.groups.streams_topology import (
     Endpoint,
     KeyValue,
@@ -78,7 +79,9 @@ class StreamsGroupHeartbeatResponse(Struct, flexible=0):
     endpoints: Annotated[Sequence[EndpointPartitions] | None, Nullable()] = None
 
 
-class StreamsGroupHeartbeatRequest(Request, flexible=0):
+class StreamsGroupHeartbeatRequest(
+    Request[StreamsGroupHeartbeatResponse], api=ApiKey.STREAMS_GROUP_HEARTBEAT, flexible=0
+):
     """None, and -1 as `rebalance_timeout_ms`, mean unchanged."""
 
     group_id: String

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.wire.fields import since
 from barnabas.protocol.wire.structures import Request, Struct
 from barnabas.protocol.wire.types import Bytes, Error, Int32, NullableString, String
@@ -27,7 +28,7 @@ class MemberAssignment(Struct):
     assignment: Bytes
 
 
-class SyncGroupRequest(Request, flexible=4):
+class SyncGroupRequest(Request[SyncGroupResponse], api=ApiKey.SYNC_GROUP, flexible=4):
     """`assignments`: only from the leader."""
 
     group_id: String

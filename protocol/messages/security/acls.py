@@ -11,6 +11,7 @@ from enum import IntEnum
 from typing import Any, Final, NamedTuple, Self
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.security.resources import WILDCARD, Operation, PatternType, Permission, ResourceType
 from barnabas.protocol.wire.structures import Request, Struct
 from barnabas.protocol.wire.types import Error, Int8, Int32, Message, NullableString, String
@@ -143,7 +144,7 @@ class DescribeAclsResponse(Struct, flexible=2):
         ]
 
 
-class DescribeAclsRequest(Request, flexible=2):
+class DescribeAclsRequest(Request[DescribeAclsResponse], api=ApiKey.DESCRIBE_ACLS, flexible=2):
     """Lists the ACLs that a filter selects."""
 
     resource_type: Int8
@@ -195,7 +196,7 @@ class AclCreation(Struct):
     permission: Int8
 
 
-class CreateAclsRequest(Request, flexible=2):
+class CreateAclsRequest(Request[CreateAclsResponse], api=ApiKey.CREATE_ACLS, flexible=2):
     """Creates ACLs."""
 
     creations: Sequence[AclCreation]
@@ -254,7 +255,7 @@ class DeleteAclsResponse(Struct, flexible=2):
     results: Sequence[AclFilterResult]
 
 
-class DeleteAclsRequest(Request, flexible=2):
+class DeleteAclsRequest(Request[DeleteAclsResponse], api=ApiKey.DELETE_ACLS, flexible=2):
     """Deletes the ACLs that any of the filters selects."""
 
     filters: Sequence[AclFilter]

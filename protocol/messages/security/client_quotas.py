@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Annotated, Final
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.wire.structures import Request, Struct
 from barnabas.protocol.wire.types import Bool, Error, Float64, Int8, Int32, Message, Nullable, NullableString, String
 
@@ -69,7 +70,7 @@ class DescribeClientQuotasResponse(Struct, flexible=1):
     entries: Annotated[Sequence[QuotaEntry] | None, Nullable()] = None
 
 
-class DescribeClientQuotasRequest(Request, flexible=1):
+class DescribeClientQuotasRequest(Request[DescribeClientQuotasResponse], api=ApiKey.DESCRIBE_CLIENT_QUOTAS, flexible=1):
     """All filters must match; with `strict` an entity must have no further types."""
 
     filters: Sequence[QuotaFilter]
@@ -110,7 +111,7 @@ class AlterClientQuotasResponse(Struct, flexible=1):
     results: Sequence[AlteredQuota]
 
 
-class AlterClientQuotasRequest(Request, flexible=1):
+class AlterClientQuotasRequest(Request[AlterClientQuotasResponse], api=ApiKey.ALTER_CLIENT_QUOTAS, flexible=1):
     """Alters limits of entities, each of which may occur once."""
 
     entries: Sequence[QuotaAlteration]

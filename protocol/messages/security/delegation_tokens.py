@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Annotated, Final
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.wire.fields import since
 from barnabas.protocol.wire.structures import Request, Struct
 from barnabas.protocol.wire.types import Error, Int32, Int64, Nullable, NullableString, SecretBytes, String
@@ -43,7 +44,9 @@ class CreateDelegationTokenResponse(Struct, flexible=2):
     throttle_ms: Int32 = 0
 
 
-class CreateDelegationTokenRequest(Request, flexible=2):
+class CreateDelegationTokenRequest(
+    Request[CreateDelegationTokenResponse], api=ApiKey.CREATE_DELEGATION_TOKEN, flexible=2
+):
     """Create a token for the requester, or for another owner. `max_lifetime_ms` below 1: the broker's maximum."""
 
     owner_type: NullableString = since(3, default="")
@@ -64,7 +67,7 @@ class ChangeDelegationTokenResponse(Struct, flexible=2):
     throttle_ms: Int32 = 0
 
 
-class ChangeDelegationTokenRequest(Request, flexible=2):
+class ChangeDelegationTokenRequest(Request[ChangeDelegationTokenResponse], flexible=2):
     """RenewDelegationToken or ExpireDelegationToken: the token with that HMAC shall end after `period_ms`."""
 
     hmac: SecretBytes
@@ -75,11 +78,11 @@ class ChangeDelegationTokenRequest(Request, flexible=2):
         return ChangeDelegationTokenResponse(error=code)
 
 
-class RenewDelegationTokenRequest(ChangeDelegationTokenRequest, flexible=2):
+class RenewDelegationTokenRequest(ChangeDelegationTokenRequest, api=ApiKey.RENEW_DELEGATION_TOKEN, flexible=2):
     """The token shall live longer."""
 
 
-class ExpireDelegationTokenRequest(ChangeDelegationTokenRequest, flexible=2):
+class ExpireDelegationTokenRequest(ChangeDelegationTokenRequest, api=ApiKey.EXPIRE_DELEGATION_TOKEN, flexible=2):
     """The token shall end sooner; with a negative period at once."""
 
 
@@ -109,7 +112,9 @@ class DescribeDelegationTokenResponse(Struct, flexible=2):
     throttle_ms: Int32 = 0
 
 
-class DescribeDelegationTokenRequest(Request, flexible=2):
+class DescribeDelegationTokenRequest(
+    Request[DescribeDelegationTokenResponse], api=ApiKey.DESCRIBE_DELEGATION_TOKEN, flexible=2
+):
     """`owners` None: all tokens that the requester may see."""
 
     owners: Annotated[Sequence[TokenPrincipal] | None, Nullable()] = None

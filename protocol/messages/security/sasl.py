@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.wire.fields import since
 from barnabas.protocol.wire.structures import Request, Struct
 from barnabas.protocol.wire.types import Bytes, Error, Int64, Message, SecretBytes, String
@@ -24,7 +25,7 @@ class SaslHandshakeResponse(Struct, flexible=_NEVER_FLEXIBLE):
     mechanisms: Sequence[String] = ()
 
 
-class SaslHandshakeRequest(Request, flexible=_NEVER_FLEXIBLE):
+class SaslHandshakeRequest(Request[SaslHandshakeResponse], api=ApiKey.SASL_HANDSHAKE, flexible=_NEVER_FLEXIBLE):
     """The mechanism that the client chose."""
 
     mechanism: String
@@ -47,7 +48,7 @@ class SaslAuthenticateResponse(Struct, flexible=2):
     session_lifetime_ms: Int64 = since(1, default=0)
 
 
-class SaslAuthenticateRequest(Request, flexible=2):
+class SaslAuthenticateRequest(Request[SaslAuthenticateResponse], api=ApiKey.SASL_AUTHENTICATE, flexible=2):
     """One message of the mechanism."""
 
     auth_bytes: SecretBytes

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.wire.structures import Request, Struct
 from barnabas.protocol.wire.types import Error, Int8, Int32, Message, Nullable, SecretBytes, String
 
@@ -44,7 +45,9 @@ class UserName(Struct):
     name: String
 
 
-class DescribeUserScramCredentialsRequest(Request, flexible=0):
+class DescribeUserScramCredentialsRequest(
+    Request[DescribeUserScramCredentialsResponse], api=ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, flexible=0
+):
     """None, or an empty list, means all users."""
 
     users: Annotated[Sequence[UserName] | None, Nullable()] = None
@@ -92,7 +95,9 @@ class AlterUserScramCredentialsResponse(Struct, flexible=0):
     results: Sequence[AlteredScramUser]
 
 
-class AlterUserScramCredentialsRequest(Request, flexible=0):
+class AlterUserScramCredentialsRequest(
+    Request[AlterUserScramCredentialsResponse], api=ApiKey.ALTER_USER_SCRAM_CREDENTIALS, flexible=0
+):
     """At most one change per user."""
 
     deletions: Sequence[ScramDeletion] = ()

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.wire.fields import since
-from barnabas.protocol.wire.structures import Request, Struct
+from barnabas.protocol.wire.structures import Answer, Request, Struct
 from barnabas.protocol.wire.types import Error, Int8, Int16, Int32, Int64, Message, String, Uuid
 
 
@@ -35,12 +36,11 @@ class TopicResult(Struct):
     partitions: Sequence[PartitionResult]
 
 
-class GroupStateRequest(Request, flexible=0):
-    """What the requests of these APIs have in common. `response`, `topic_result` and `partition_result` answer them."""
+class GroupStateRequest(Request[Answer], flexible=0):
+    """What the requests of these APIs have in common. `topic_result` and `partition_result` are in the answer."""
 
     group_id: String
     topics: Sequence[Any]
-    response: ClassVar[Any]
     topic_result: ClassVar[Any] = TopicResult
     partition_result: ClassVar[Any] = PartitionResult
 
@@ -53,8 +53,7 @@ class GroupStateRequest(Request, flexible=0):
                 for each in topic.partitions
             ]
             topics.append(self.topic_result(topic_id=topic.topic_id, partitions=rows))
-        response: Struct = self.response(topics=topics)
-        return response
+        return self.answer(topics=topics)
 
 
 class InitializeShareGroupStateResponse(Struct, flexible=0):
@@ -78,11 +77,12 @@ class InitializedTopic(Struct):
     partitions: Sequence[InitializedPartition]
 
 
-class InitializeShareGroupStateRequest(GroupStateRequest, flexible=0):
+class InitializeShareGroupStateRequest(
+    GroupStateRequest[InitializeShareGroupStateResponse], api=ApiKey.INITIALIZE_SHARE_GROUP_STATE, flexible=0
+):
     """States to begin."""
 
     topics: Sequence[InitializedTopic]
-    response = InitializeShareGroupStateResponse
 
 
 class PartitionState(Struct):
@@ -123,11 +123,12 @@ class ReadTopic(Struct):
     partitions: Sequence[ReadPartition]
 
 
-class ReadShareGroupStateRequest(GroupStateRequest, flexible=0):
+class ReadShareGroupStateRequest(
+    GroupStateRequest[ReadShareGroupStateResponse], api=ApiKey.READ_SHARE_GROUP_STATE, flexible=0
+):
     """States to read."""
 
     topics: Sequence[ReadTopic]
-    response = ReadShareGroupStateResponse
     topic_result = TopicState
     partition_result = PartitionState
 
@@ -156,11 +157,12 @@ class WrittenTopic(Struct):
     partitions: Sequence[WrittenPartition]
 
 
-class WriteShareGroupStateRequest(GroupStateRequest, flexible=0):
+class WriteShareGroupStateRequest(
+    GroupStateRequest[WriteShareGroupStateResponse], api=ApiKey.WRITE_SHARE_GROUP_STATE, flexible=0
+):
     """Changes of states. Version 1 adds the count of completed deliveries."""
 
     topics: Sequence[WrittenTopic]
-    response = WriteShareGroupStateResponse
 
 
 class DeleteShareGroupStateResponse(Struct, flexible=0):
@@ -182,11 +184,12 @@ class DeletedTopic(Struct):
     partitions: Sequence[DeletedPartition]
 
 
-class DeleteShareGroupStateRequest(GroupStateRequest, flexible=0):
+class DeleteShareGroupStateRequest(
+    GroupStateRequest[DeleteShareGroupStateResponse], api=ApiKey.DELETE_SHARE_GROUP_STATE, flexible=0
+):
     """States to delete."""
 
     topics: Sequence[DeletedTopic]
-    response = DeleteShareGroupStateResponse
 
 
 class PartitionSummary(Struct):
@@ -214,10 +217,11 @@ class ReadShareGroupStateSummaryResponse(Struct, flexible=0):
     topics: Sequence[TopicSummary]
 
 
-class ReadShareGroupStateSummaryRequest(GroupStateRequest, flexible=0):
+class ReadShareGroupStateSummaryRequest(
+    GroupStateRequest[ReadShareGroupStateSummaryResponse], api=ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, flexible=0
+):
     """States to summarize. Version 1 adds the count of completed deliveries."""
 
     topics: Sequence[ReadTopic]
-    response = ReadShareGroupStateSummaryResponse
     topic_result = TopicSummary
     partition_result = PartitionSummary

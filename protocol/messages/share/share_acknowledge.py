@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.wire.fields import since
 from barnabas.protocol.wire.structures import Request, Struct
 from barnabas.protocol.wire.types import Bool, Error, Int8, Int32, Int64, Message, NullableString, String, Uuid
@@ -78,7 +79,7 @@ class AcknowledgeTopic(Struct):
     partitions: Sequence[AcknowledgePartition]
 
 
-class ShareAcknowledgeRequest(Request, flexible=0):
+class ShareAcknowledgeRequest(Request[ShareAcknowledgeResponse], api=ApiKey.SHARE_ACKNOWLEDGE, flexible=0):
     """A request within a share session."""
 
     group_id: NullableString = None

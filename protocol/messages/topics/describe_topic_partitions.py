@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.authorized_operations import NOT_ASKED
 from barnabas.protocol.uuids import ZERO_UUID
 from barnabas.protocol.wire.structures import Request, Struct
@@ -60,7 +61,9 @@ class TopicToDescribe(Struct):
     name: String
 
 
-class DescribeTopicPartitionsRequest(Request, flexible=0):
+class DescribeTopicPartitionsRequest(
+    Request[DescribeTopicPartitionsResponse], api=ApiKey.DESCRIBE_TOPIC_PARTITIONS, flexible=0
+):
     """No `topics` means all. A page has at most `partition_limit` partitions and starts at `cursor`."""
 
     topics: Sequence[TopicToDescribe]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.wire.fields import since
 from barnabas.protocol.wire.structures import Request, Struct
 from barnabas.protocol.wire.types import Error, Int8, Int32, Message, Nullable, String
@@ -44,7 +45,7 @@ class ElectLeadersTopic(Struct):
     partitions: Sequence[Int32]
 
 
-class ElectLeadersRequest(Request, flexible=2):
+class ElectLeadersRequest(Request[ElectLeadersResponse], api=ApiKey.ELECT_LEADERS, flexible=2):
     """`topics` None: all partitions."""
 
     election_type: Int8 = since(1, default=PREFERRED)

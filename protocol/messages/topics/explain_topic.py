@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.wire.fields import tagged
 from barnabas.protocol.wire.structures import Request, Struct
 from barnabas.protocol.wire.types import Error, Float64, Int32, Int64, Message, Nullable, NullableString, String
@@ -110,7 +111,7 @@ class ExplainTopicResponse(Struct, flexible=0):
     layers: Sequence[SettingValue] = ()
 
 
-class ExplainTopicRequest(Request, flexible=0):
+class ExplainTopicRequest(Request[ExplainTopicResponse], api=ApiKey.EXPLAIN_TOPIC, flexible=0):
     """`partition` None: all. With `setting`, a property of the topic is explained instead of partitions."""
 
     topic: String

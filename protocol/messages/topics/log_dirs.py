@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.wire.fields import since, unwired
 from barnabas.protocol.wire.structures import Request, Struct
 from barnabas.protocol.wire.types import Bool, Error, Int32, Int64, Nullable, String
@@ -67,7 +68,7 @@ class DescribeLogDirsTopic(Struct):
     partitions: Sequence[Int32]
 
 
-class DescribeLogDirsRequest(Request, flexible=2):
+class DescribeLogDirsRequest(Request[DescribeLogDirsResponse], api=ApiKey.DESCRIBE_LOG_DIRS, flexible=2):
     """`topics` None: all partitions."""
 
     topics: Annotated[Sequence[DescribeLogDirsTopic] | None, Nullable()] = None
@@ -113,7 +114,7 @@ class AlterReplicaLogDir(Struct):
     topics: Sequence[AlterReplicaLogDirsTopic]
 
 
-class AlterReplicaLogDirsRequest(Request, flexible=2):
+class AlterReplicaLogDirsRequest(Request[AlterReplicaLogDirsResponse], api=ApiKey.ALTER_REPLICA_LOG_DIRS, flexible=2):
     """A partition that occurs twice moves to its last directory."""
 
     dirs: Sequence[AlterReplicaLogDir]

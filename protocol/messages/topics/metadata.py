@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Annotated, Final, Self
 
 from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.authorized_operations import NOT_ASKED
 from barnabas.protocol.messages.nodes import BrokerAddress
 from barnabas.protocol.uuids import ZERO_UUID
@@ -65,7 +66,7 @@ class MetadataRequestTopic(Struct):
     name: Annotated[String | None, Nullable(10)]
 
 
-class MetadataRequest(Request, flexible=9):
+class MetadataRequest(Request[MetadataResponse], api=ApiKey.METADATA, flexible=9):
     """`topics` None: all, as an empty list in version 0. `allow_auto_creation`: create missing ones if the broker may.
 
     The `include` fields request authorized operations.

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.wire.fields import since
 from barnabas.protocol.wire.structures import Request, Struct
 from barnabas.protocol.wire.types import Bool, Error, Int32, Message, Nullable, String
@@ -50,7 +51,9 @@ class ReassignedTopic(Struct):
     partitions: Sequence[ReassignedPartition]
 
 
-class AlterPartitionReassignmentsRequest(Request, flexible=0):
+class AlterPartitionReassignmentsRequest(
+    Request[AlterPartitionReassignmentsResponse], api=ApiKey.ALTER_PARTITION_REASSIGNMENTS, flexible=0
+):
     """`allows_other_factor`: whether a partition may get more or fewer replicas than it has (KIP-860)."""
 
     timeout_ms: Int32 = 60_000
@@ -106,7 +109,9 @@ class ListedPartitions(Struct):
     partitions: Sequence[Int32]
 
 
-class ListPartitionReassignmentsRequest(Request, flexible=0):
+class ListPartitionReassignmentsRequest(
+    Request[ListPartitionReassignmentsResponse], api=ApiKey.LIST_PARTITION_REASSIGNMENTS, flexible=0
+):
     """`topics` None: all partitions."""
 
     timeout_ms: Int32 = 60_000

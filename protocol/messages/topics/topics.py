@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.uuids import ZERO_UUID
 from barnabas.protocol.wire.fields import since, tagged, until, unwired
 from barnabas.protocol.wire.structures import Request, Struct
@@ -92,7 +93,7 @@ class NewTopic(Struct):
         return {each.name: each.value for each in self.configs}
 
 
-class CreateTopicsRequest(Request, flexible=5):
+class CreateTopicsRequest(Request[CreateTopicsResponse], api=ApiKey.CREATE_TOPICS, flexible=5):
     """`validate_only`: answer without creating anything."""
 
     topics: Sequence[NewTopic]
@@ -141,7 +142,7 @@ class TopicReference(Struct):
     topic_id: Uuid = ZERO_UUID
 
 
-class DeleteTopicsRequest(Request, flexible=4):
+class DeleteTopicsRequest(Request[DeleteTopicsResponse], api=ApiKey.DELETE_TOPICS, flexible=4):
     """Topics by name, from version 6 on by name or id."""
 
     references: Sequence[TopicReference] = since(6, default=())
@@ -204,7 +205,7 @@ class NewPartitions(Struct):
     assignments: Annotated[Sequence[NewPartitionAssignment] | None, Nullable()] = None
 
 
-class CreatePartitionsRequest(Request, flexible=2):
+class CreatePartitionsRequest(Request[CreatePartitionsResponse], api=ApiKey.CREATE_PARTITIONS, flexible=2):
     """`validate_only`: answer without changing anything."""
 
     topics: Sequence[NewPartitions]

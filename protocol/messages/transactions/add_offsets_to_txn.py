@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.transactions.old_errors import FENCED_FROM, without_fencing
 from barnabas.protocol.wire.structures import Request, Struct
 from barnabas.protocol.wire.types import Error, Int16, Int32, Int64, String
@@ -21,7 +22,7 @@ class AddOffsetsToTxnResponse(Struct, flexible=3):
         return super().encode(version)
 
 
-class AddOffsetsToTxnRequest(Request, flexible=3):
+class AddOffsetsToTxnRequest(Request[AddOffsetsToTxnResponse], api=ApiKey.ADD_OFFSETS_TO_TXN, flexible=3):
     """Adds the partition of `__consumer_offsets` that holds the group to the transaction."""
 
     transactional_id: String

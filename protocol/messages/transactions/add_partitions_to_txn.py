@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.transactions.old_errors import FENCED_FROM, without_fencing
 from barnabas.protocol.wire.fields import since, until
 from barnabas.protocol.wire.structures import Request, Struct
@@ -77,7 +78,7 @@ class TxnPartitions(Struct):
         return TxnResult(transactional_id=self.transactional_id, topics=refused_topics(self.topics, error))
 
 
-class AddPartitionsToTxnRequest(Request, flexible=3):
+class AddPartitionsToTxnRequest(Request[AddPartitionsToTxnResponse], api=ApiKey.ADD_PARTITIONS_TO_TXN, flexible=3):
     """`transactions` of a broker, or the other fields of a client. `asked`: of both."""
 
     transactions: Sequence[TxnPartitions] = since(4, default=())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.transactions.add_partitions_to_txn import TxnTopic
 from barnabas.protocol.wire.structures import Request, Struct
 from barnabas.protocol.wire.types import Error, Int16, Int32, Int64, String
@@ -30,7 +31,7 @@ class DescribeTransactionsResponse(Struct, flexible=0):
     transactions: Sequence[TransactionDescription]
 
 
-class DescribeTransactionsRequest(Request, flexible=0):
+class DescribeTransactionsRequest(Request[DescribeTransactionsResponse], api=ApiKey.DESCRIBE_TRANSACTIONS, flexible=0):
     """The ids to describe."""
 
     transactional_ids: Sequence[String]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.transactions.old_errors import FENCED_FROM, without_fencing
 from barnabas.protocol.wire.fields import since
 from barnabas.protocol.wire.structures import Request, Struct
@@ -28,7 +29,7 @@ class EndTxnResponse(Struct, flexible=3):
         return super().encode(version)
 
 
-class EndTxnRequest(Request, flexible=3):
+class EndTxnRequest(Request[EndTxnResponse], api=ApiKey.END_TXN, flexible=3):
     """The end of the producer's open transaction."""
 
     transactional_id: String

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.wire.fields import since
 from barnabas.protocol.wire.structures import Request, Struct
 from barnabas.protocol.wire.types import Error, Int32, Int64, NullableString, String
@@ -27,7 +28,7 @@ class ListTransactionsResponse(Struct, flexible=0):
     transactions: Sequence[TransactionListing] = ()
 
 
-class ListTransactionsRequest(Request, flexible=0):
+class ListTransactionsRequest(Request[ListTransactionsResponse], api=ApiKey.LIST_TRANSACTIONS, flexible=0):
     """Filters that a transaction must pass.
 
     `states`: names as in Kafka (`Ongoing`), empty for all. `producer_ids`: empty for all. `duration_ms`: open for

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.groups.offset_commit import (
     NO_GENERATION,
     OffsetCommitPartition,
@@ -52,7 +53,7 @@ class TxnOffsetCommitTopic(OffsetCommitTopic):
     partitions: Sequence[TxnOffsetCommitPartition]
 
 
-class TxnOffsetCommitRequest(Request, flexible=3):
+class TxnOffsetCommitRequest(Request[TxnOffsetCommitResponse], api=ApiKey.TXN_OFFSET_COMMIT, flexible=3):
     """`generation`, `member_id` and `group_instance_id` are checked if they are given."""
 
     transactional_id: String

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.transactions.add_partitions_to_txn import TxnTopic, TxnTopicResult, refused_topics
 from barnabas.protocol.wire.fields import since
 from barnabas.protocol.wire.structures import Request, Struct
@@ -42,7 +43,7 @@ class TxnMarker(Struct):
     transaction_version: Int8 = since(2, default=0)
 
 
-class WriteTxnMarkersRequest(Request, flexible=1):
+class WriteTxnMarkersRequest(Request[WriteTxnMarkersResponse], api=ApiKey.WRITE_TXN_MARKERS, flexible=1):
     """Markers of any number of producers."""
 
     markers: Sequence[TxnMarker]

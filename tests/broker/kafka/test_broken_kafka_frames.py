@@ -18,10 +18,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from barnabas.protocol.errors import BrokerError, DecodeError
-from barnabas.protocol.kafka.apis import ROUTES
 from barnabas.protocol.messages.api_key import OWN_KEYS
 from tests.support.daemon import Daemon, start_daemon
 from tests.support.frames import Frame, Mutator, by_api
+from tests.support.kafka.routes import ROUTES
 from tests.support.storage.records import plain
 from tests.support.wire import WireClient
 
@@ -40,7 +40,7 @@ SERVED = sorted({key for key, _ in ROUTES} & set(FRAMES))
 def decode(key: int, version: int, body: bytes) -> None:
     """Decode as dispatch does; only errors with a response or that close the connection may be raised."""
     try:
-        ROUTES[key, version].codec.decode_request(version, memoryview(bytearray(body)))
+        ROUTES[key, version].decode(version, memoryview(bytearray(body)))
     except (DecodeError, BrokerError):
         pass
 

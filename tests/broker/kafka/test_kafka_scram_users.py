@@ -13,7 +13,6 @@ from barnabas.broker.metadata.image_builder import ImageBuilder
 from barnabas.broker.network.session import Session
 from barnabas.config.listeners import Listener
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.kafka.cluster.describe_user_scram_credentials import encode_response
 from barnabas.protocol.messages.security.scram_credentials import (
     DescribeUserScramCredentialsRequest,
     DescribeUserScramCredentialsResponse,
@@ -45,7 +44,7 @@ def described(*users: str) -> tuple[list[Any], bytes]:
     session = Session(Listener("PLAINTEXT", "127.0.0.1", 0))
     response = handler(session, DescribeUserScramCredentialsRequest(users=[UserName(name=user) for user in users]))
     assert isinstance(response, DescribeUserScramCredentialsResponse)  # two users take one turn
-    answer = encode_response(0, response)
+    answer = response.encode(0)
     rows = [
         (each.user, each.error_code, [(info.mechanism, info.iterations) for info in each.credential_infos])
         for each in read(message_type(API, 0, "response"), answer).results

@@ -19,7 +19,6 @@ from barnabas.broker.probes import BrokerProbes
 from barnabas.broker.repeated_warnings import BUG_LINES
 from barnabas.config.listeners import Listener
 from barnabas.protocol.errors import BrokerError, ErrorCode
-from barnabas.protocol.kafka.topics import metadata as kafka_metadata
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.topics.metadata import MetadataRequest, MetadataResponse, TopicMetadata
 from barnabas.protocol.native import codec
@@ -182,7 +181,7 @@ def test_a_late_answer_that_cannot_be_made_at_all_closes_the_connection(
     def broken(*arguments: object) -> bytes:
         raise KeyError("bug")
 
-    monkeypatch.setattr(kafka_metadata, "encode_error", broken)
+    monkeypatch.setattr(MetadataRequest, "refused", broken)
     assert isinstance(serve(give, kafka_frame()), CloseConnection)
 
 

@@ -22,13 +22,14 @@ import pytest
 from kio.serial.errors import SerialError
 
 from barnabas.protocol.errors import BrokerError, DecodeError
-from barnabas.protocol.kafka.apis import ROUTES, Route
+from barnabas.protocol.kafka.apis import Route
 from barnabas.protocol.messages.topics.topics import CreatePartitionsRequest, CreateTopicsRequest
 from tests.support.daemon import start_daemon
 from tests.support.eventually import eventually
 from tests.support.frames import Frame, Mutator, by_api
 from tests.support.kafka.apache_kafka import Kafka
 from tests.support.kafka.kafka_wire import KafkaWire, answer_of
+from tests.support.kafka.routes import ROUTES
 
 pytestmark = pytest.mark.timeout(1800)
 
@@ -190,7 +191,7 @@ def received(connection: socket.socket) -> bytes:
 def is_left_out(route: Route, body: bytes) -> bool:
     """Return whether a request is not sent: one in UNDECODED, or for more partitions than a test should create."""
     try:
-        request = route.codec.decode_request(route.version, memoryview(bytearray(body)))
+        request = route.decode(route.version, memoryview(bytearray(body)))
     except (DecodeError, BrokerError) as error:
         return any(each in str(error) for each in UNDECODED)
     match request:

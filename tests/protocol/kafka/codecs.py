@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import fields, is_dataclass
 from datetime import timedelta
-from importlib import import_module
 from typing import Any
 
 from barnabas.protocol.kafka.apis import KAFKA_APIS, KafkaApi
 from barnabas.protocol.messages.api_key import ApiKey
 from tests.support.kafka.kafka_wire import message_type, read, schema, written
+from tests.support.kafka.routes import ROUTES
 
 SECOND = timedelta(seconds=1)
 
@@ -24,11 +24,6 @@ def versions_of(*keys: ApiKey) -> list[tuple[ApiKey, int]]:
     return [(key, version) for key in keys for version in range(api_of(key).lowest, api_of(key).highest + 1)]
 
 
-def codec_of(key: ApiKey) -> Any:
-    """The API's own module."""
-    return import_module(api_of(key).module)
-
-
 def row(key: ApiKey, version: int, kind: str, /, **values: Any) -> Any:
     """A structure of a request, without the fields that this version lacks."""
     return _of(getattr(schema(api_of(key).key.label, version, "request"), kind), values)
@@ -37,19 +32,18 @@ def row(key: ApiKey, version: int, kind: str, /, **values: Any) -> Any:
 def decoded(key: ApiKey, version: int, **values: Any) -> Any:
     """The neutral request that the broker makes of a client's."""
     entity = _of(message_type(api_of(key).key.label, version, "request"), values)
-    return codec_of(key).decode_request(version, memoryview(written(entity)))
+    return ROUTES[key, version].decode(version, memoryview(written(entity)))
 
 
 def encoded(key: ApiKey, version: int, response: Any) -> dict[str, Any]:
     """What a client reads of the broker's answer: maps, lists and plain values."""
-    return _plain(
-        read(message_type(api_of(key).key.label, version, "response"), codec_of(key).encode_response(version, response))
-    )
+    data = ROUTES[key, version].encode(response)
+    return _plain(read(message_type(api_of(key).key.label, version, "response"), data))
 
 
 def refused(key: ApiKey, version: int, request: Any, code: Any, message: str) -> dict[str, Any]:
     """What a client reads when its request is refused as a whole."""
-    data = codec_of(key).encode_error(version, request, code, message)
+    data = ROUTES[key, version].refusal(request, code, message)
     return _plain(read(message_type(api_of(key).key.label, version, "response"), data))
 
 

@@ -48,6 +48,7 @@ from tests.support.kafka.declared import DECLARED
 from tests.support.kafka.definitions import NEWEST
 from tests.support.kafka.drawing import drawn
 from tests.support.kafka.kafka_wire import message_type, read, schema, written
+from tests.support.kafka.routes import ROUTES
 from tests.support.kafka.shapes import JUDGES, shape_of_message, shape_of_table
 
 ID = bytes(range(16))
@@ -161,9 +162,8 @@ REQUESTS: list[tuple[ClientApi, Any, dict[str, int]]] = [
 @pytest.mark.parametrize(("api", "request_", "since"), REQUESTS)
 def test_the_broker_reads_the_request_that_was_written(api: ClientApi, request_: Any, since: dict[str, int]) -> None:
     (served,) = (each for each in KAFKA_APIS if each.key == api.key)
-    codec = import_module(served.module)
     for version in range(max(api.lowest, served.lowest), api.highest + 1):
-        found = codec.decode_request(version, body_of(api, version, request_))
+        found = ROUTES[api.key, version].decode(version, body_of(api, version, request_))
         for name in type(request_).__slots__ if hasattr(type(request_), "__slots__") else type(request_)._fields:
             if version < since.get(name, 0):
                 continue
@@ -181,14 +181,13 @@ MISSING_FIELDS = {
 @pytest.mark.parametrize(("api", "answer"), ANSWERS)
 def test_the_client_reads_the_answer_that_the_broker_wrote(api: ClientApi, answer: Any) -> None:
     (served,) = (each for each in KAFKA_APIS if each.key == api.key)
-    codec = import_module(served.module)
     for version in range(max(api.lowest, served.lowest), api.highest + 1):
         expected = repr(answer)
         for first, with_field, without in MISSING_FIELDS.get(api.key.label, []):
             if version < first:
                 assert with_field in expected or "NOT_COORDINATOR" in expected or "wait" in expected
                 expected = expected.replace(with_field, without)
-        found = read_by(api, version, codec.encode_response(version, answer))
+        found = read_by(api, version, ROUTES[api.key, version].encode(answer))
         assert repr(found) == expected, version
 
 

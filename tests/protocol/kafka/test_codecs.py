@@ -12,8 +12,7 @@ from kio.schema.index import schema_name_map
 
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.kafka import dialect
-from barnabas.protocol.kafka.apis import KAFKA_APIS, ROUTES, KafkaApi
-from barnabas.protocol.kafka.topics import metadata
+from barnabas.protocol.kafka.apis import KAFKA_APIS, KafkaApi
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.cluster.api_versions import ApiVersionsRequest
 from barnabas.protocol.messages.data.init_producer_id import InitProducerIdResponse
@@ -22,6 +21,7 @@ from barnabas.protocol.messages.topics.metadata import (
     MetadataRequest,
 )
 from tests.support.kafka.kafka_wire import message_type, read, schema, written
+from tests.support.kafka.routes import ROUTES
 
 TOPIC_ID = bytes(range(16))
 
@@ -75,18 +75,18 @@ def test_a_metadata_request_for_all_for_none_and_for_some_topics(version: int) -
     }
     key = {"topic_id": None} if version >= 10 else {}
     some = (kio.MetadataRequestTopic(name="a", **key), kio.MetadataRequestTopic(name="ä", **key))
-    assert metadata.decode_request(version, body(kind(topics=some, **flags))).names == ["a", "ä"]
-    none = metadata.decode_request(version, body(kind(topics=(), **flags)))
+    assert MetadataRequest.decode(version, body(kind(topics=some, **flags))).names == ["a", "ä"]
+    none = MetadataRequest.decode(version, body(kind(topics=(), **flags)))
     assert none.names == ([] if version > 0 else None)
     if version > 0:
-        assert metadata.decode_request(version, body(kind(topics=None, **flags))).names is None
+        assert MetadataRequest.decode(version, body(kind(topics=None, **flags))).names is None
     if version >= 4:
-        refused = metadata.decode_request(version, body(kind(topics=some, allow_auto_topic_creation=False, **flags)))
+        refused = MetadataRequest.decode(version, body(kind(topics=some, allow_auto_topic_creation=False, **flags)))
         assert not refused.allow_auto_creation
     assert none.allow_auto_creation
     assert (none.include_topic_operations, none.include_cluster_operations) == (False, False)
     for name in flags:
-        asked = metadata.decode_request(version, body(kind(topics=some, **{**flags, name: True})))
+        asked = MetadataRequest.decode(version, body(kind(topics=some, **{**flags, name: True})))
         assert asked.include_topic_operations == ("topic" in name)
         assert asked.include_cluster_operations == ("cluster" in name)
 
@@ -98,18 +98,19 @@ def test_topics_are_requested_by_id_from_version_12_on(version: int) -> None:
     topics = (kio.MetadataRequestTopic(topic_id=UUID(bytes=TOPIC_ID), name=None),)
     data = body(kio.MetadataRequest(topics=topics, include_topic_authorized_operations=False, **flags))
     if version >= 12:
-        assert metadata.decode_request(version, data).topic_ids == [TOPIC_ID]
+        assert MetadataRequest.decode(version, data).topic_ids == [TOPIC_ID]
     else:
-        asked = metadata.decode_request(version, data)
+        asked = MetadataRequest.decode(version, data)
         with pytest.raises(BrokerError, match=f"Metadata version {version} takes names, no ids"):
             _ = asked.topic_ids
-        error = metadata.encode_error(version, asked, ErrorCode.INVALID_REQUEST, "no ids")
+        error = asked.refused(ErrorCode.INVALID_REQUEST, "no ids").encode(version)
         assert [each.error_code for each in answer("metadata", version, error).topics] == [ErrorCode.INVALID_REQUEST]
 
 
 @pytest.mark.parametrize("version", METADATA_VERSIONS)
 def test_metadata_refused_as_a_whole_has_the_code_for_every_topic(version: int) -> None:
-    data = metadata.encode_error(version, MetadataRequest.of_names(["a", "b"]), ErrorCode.UNKNOWN_SERVER_ERROR, "a bug")
+    refused = MetadataRequest.of_names(["a", "b"]).refused(ErrorCode.UNKNOWN_SERVER_ERROR, "a bug")
+    data = refused.encode(version)
     found = answer("metadata", version, data)
     assert [(each.name, each.error_code) for each in found.topics] == [("a", -1), ("b", -1)]
     if version >= 13:

@@ -13,7 +13,8 @@ import pytest
 
 from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.framing import FrameError
-from barnabas.protocol.kafka.data import fetch, produce
+from barnabas.protocol.kafka.data import fetch
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.data.fetch import (
     AbortedTransaction,
     FetchPartition,
@@ -23,7 +24,9 @@ from barnabas.protocol.messages.data.fetch import (
     FetchTopic,
     FetchTopicResult,
 )
+from barnabas.protocol.messages.data.produce import ProduceRequest
 from tests.support.kafka.kafka_wire import message_type, read, schema, written
+from tests.support.kafka.routes import ROUTES
 
 PRODUCE_VERSIONS = range(3, 14)
 FETCH_VERSIONS = range(4, 19)
@@ -64,7 +67,7 @@ def produce_body(version: int, **fields: Any) -> bytes:
 @pytest.mark.parametrize("version", PRODUCE_VERSIONS)
 def test_a_produce_is_decoded_with_its_records_as_writable_views_of_the_frame(version: int) -> None:
     frame = bytearray(produce_body(version))
-    request = produce.decode_request(version, memoryview(frame))
+    request = ProduceRequest.decode(version, memoryview(frame))
     assert (request.acks, request.timeout_ms, request.transactional_id) == (-1, 30_000, None)
     assert request.takes_zstd == (version >= 7)
     assert request.adds_partitions == (version >= 12)
@@ -86,24 +89,24 @@ def test_a_produce_with_null_records_and_a_transactional_id_is_decoded(version: 
         **topic_key(version, 13, "name"), partition_data=(kio.PartitionProduceData(index=7, records=None),)
     )
     body = produce_body(version, transactional_id="txn", acks=0, topic_data=(data,))
-    request = produce.decode_request(version, memoryview(bytearray(body)))
+    request = ProduceRequest.decode(version, memoryview(bytearray(body)))
     assert (request.acks, request.transactional_id) == (0, "txn")
     assert [bytes(each.batch) for topic in request.topics for each in topic.partitions] == [b""]
 
 
 @pytest.mark.parametrize("version", PRODUCE_VERSIONS)
 def test_a_produce_refused_as_a_whole_has_the_code_for_every_partition(version: int) -> None:
-    request = produce.decode_request(version, memoryview(bytearray(produce_body(version))))
-    data = produce.encode_error(version, request, ErrorCode.UNKNOWN_SERVER_ERROR, "a bug")
+    request = ProduceRequest.decode(version, memoryview(bytearray(produce_body(version))))
+    data = request.refused(ErrorCode.UNKNOWN_SERVER_ERROR, "a bug").encode(version)
     answer = read(message_type("produce", version, "response"), data)
     errors = [each.error_code for topic in answer.responses for each in topic.partition_responses]
     assert errors == [ErrorCode.UNKNOWN_SERVER_ERROR] * 4
 
 
 def test_a_produce_without_acks_that_fails_as_a_whole_has_no_answer() -> None:
-    request = produce.decode_request(9, memoryview(bytearray(produce_body(9, acks=0))))
+    request = ProduceRequest.decode(9, memoryview(bytearray(produce_body(9, acks=0))))
     with pytest.raises(FrameError, match="acks=0"):
-        produce.encode_error(9, request, ErrorCode.UNKNOWN_SERVER_ERROR, "a bug")
+        request.refused(ErrorCode.UNKNOWN_SERVER_ERROR, "a bug")
 
 
 def fetch_body(version: int, **fields: Any) -> bytes:
@@ -230,30 +233,30 @@ def test_a_session_error_is_answered_without_partitions(version: int) -> None:
     assert answer.responses == ()
 
 
-BODIES = [(produce, version, produce_body(version)) for version in PRODUCE_VERSIONS] + [
-    (fetch, version, fetch_body(version)) for version in FETCH_VERSIONS
+BODIES = [(ApiKey.PRODUCE, version, produce_body(version)) for version in PRODUCE_VERSIONS] + [
+    (ApiKey.FETCH, version, fetch_body(version)) for version in FETCH_VERSIONS
 ]
 
 
-@pytest.mark.parametrize(("codec", "version", "body"), BODIES)
-def test_a_body_that_is_cut_short_is_a_decode_error_or_complete(codec: Any, version: int, body: bytes) -> None:
+@pytest.mark.parametrize(("key", "version", "body"), BODIES)
+def test_a_body_that_is_cut_short_is_a_decode_error_or_complete(key: ApiKey, version: int, body: bytes) -> None:
     for size in range(len(body)):
         try:
-            codec.decode_request(version, memoryview(bytearray(body[:size])))
+            ROUTES[key, version].decode(version, memoryview(bytearray(body[:size])))
         except DecodeError:
             continue
-        assert codec is fetch, f"{size} of {len(body)} bytes"  # what follows a fetch's topics is not read
+        assert key is ApiKey.FETCH, f"{size} of {len(body)} bytes"  # what follows a fetch's topics is not read
 
 
-@pytest.mark.parametrize(("codec", "version", "body"), BODIES)
-def test_damaged_bodies_raise_decode_errors_and_nothing_else(codec: Any, version: int, body: bytes) -> None:
-    rng = random.Random(f"{codec.__name__} {version}")
+@pytest.mark.parametrize(("key", "version", "body"), BODIES)
+def test_damaged_bodies_raise_decode_errors_and_nothing_else(key: ApiKey, version: int, body: bytes) -> None:
+    rng = random.Random(f"{key.label} {version}")
     for turn in range(300):
         data = bytearray(body)
         for _ in range(rng.randint(1, 4)):
             data[rng.randrange(len(data))] = rng.choice((0, 1, 127, 128, 255, rng.randrange(256)))
         try:
-            codec.decode_request(version, memoryview(data))
+            ROUTES[key, version].decode(version, memoryview(data))
         except DecodeError:
             continue
         except Exception as error:
@@ -262,25 +265,27 @@ def test_damaged_bodies_raise_decode_errors_and_nothing_else(codec: Any, version
 
 
 LENGTHS = [
-    (fetch, 4, struct.pack(">iiiibi", -1, 0, 0, 0, 0, 0x7FFFFFFF)),
-    (fetch, 12, struct.pack(">iiiibii", -1, 0, 0, 0, 0, 0, -1) + b"\xff\xff\xff\xff\x0f"),
+    (ApiKey.FETCH, 4, struct.pack(">iiiibi", -1, 0, 0, 0, 0, 0x7FFFFFFF)),
+    (ApiKey.FETCH, 12, struct.pack(">iiiibii", -1, 0, 0, 0, 0, 0, -1) + b"\xff\xff\xff\xff\x0f"),
 ]
 
 
-@pytest.mark.parametrize(("codec", "version", "body"), LENGTHS)
-def test_an_array_of_two_billion_items_is_refused_before_it_is_allocated(codec: Any, version: int, body: bytes) -> None:
+@pytest.mark.parametrize(("key", "version", "body"), LENGTHS)
+def test_an_array_of_two_billion_items_is_refused_before_it_is_allocated(
+    key: ApiKey, version: int, body: bytes
+) -> None:
     with pytest.raises(DecodeError, match="more than 50000 topics and partitions"):
-        codec.decode_request(version, memoryview(bytearray(body)))
+        ROUTES[key, version].decode(version, memoryview(bytearray(body)))
 
 
 NULLS = [
-    (fetch, 4, struct.pack(">iiiibi", -1, 0, 0, 0, 0, -1)),
-    (fetch, 7, struct.pack(">iiiibiiii", -1, 0, 0, 0, 0, 0, -1, 0, -1)),
-    (fetch, 12, struct.pack(">iiiibii", -1, 0, 0, 0, 0, 0, -1) + b"\x00\x01\x01\x00"),
+    (ApiKey.FETCH, 4, struct.pack(">iiiibi", -1, 0, 0, 0, 0, -1)),
+    (ApiKey.FETCH, 7, struct.pack(">iiiibiiii", -1, 0, 0, 0, 0, 0, -1, 0, -1)),
+    (ApiKey.FETCH, 12, struct.pack(">iiiibii", -1, 0, 0, 0, 0, 0, -1) + b"\x00\x01\x01\x00"),
 ]
 
 
-@pytest.mark.parametrize(("codec", "version", "body"), NULLS)
-def test_null_instead_of_an_array_is_refused(codec: Any, version: int, body: bytes) -> None:
+@pytest.mark.parametrize(("key", "version", "body"), NULLS)
+def test_null_instead_of_an_array_is_refused(key: ApiKey, version: int, body: bytes) -> None:
     with pytest.raises(DecodeError, match="may not be null"):
-        codec.decode_request(version, memoryview(bytearray(body)))
+        ROUTES[key, version].decode(version, memoryview(bytearray(body)))

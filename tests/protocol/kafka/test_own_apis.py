@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from barnabas.protocol.errors import DecodeError, ErrorCode
-from barnabas.protocol.kafka.apis import KAFKA_APIS, OWN_APIS, ROUTES
+from barnabas.protocol.kafka.apis import KAFKA_APIS, OWN_APIS
 from barnabas.protocol.messages.api_key import OWN_KEYS, ApiKey
 from barnabas.protocol.wire.structures import Request, Struct
+from tests.support.kafka.routes import ROUTES
 from tests.support.own_exchanges import OWN_EXCHANGES
 
 EXCHANGES = [each for each in OWN_EXCHANGES if each[0] in [api.key for api in OWN_APIS]]
@@ -23,16 +24,15 @@ def test_own_apis_have_keys_that_kafka_does_not_have() -> None:
 
 @pytest.mark.parametrize(("api", "request_", "response"), EXCHANGES, ids=[api.label for api, _, _ in EXCHANGES])
 def test_requests_and_answers_survive_a_round_trip(api: ApiKey, request_: Request, response: Struct) -> None:
-    codec = ROUTES[api, 0].codec
-    assert codec.decode_request(0, memoryview(request_.encode(0))) == request_
-    body: Any = codec.encode_response(0, response)
+    route = ROUTES[api, 0]
+    assert route.decode(0, memoryview(request_.encode(0))) == request_
+    body: Any = route.encode(response)
     assert type(response).decode_whole(0, body) == response
 
 
 @pytest.mark.parametrize(("api", "request_", "response"), EXCHANGES, ids=[api.label for api, _, _ in EXCHANGES])
 def test_an_api_refuses_a_whole_request_with_its_own_answer(api: ApiKey, request_: Request, response: Struct) -> None:
-    codec = ROUTES[api, 0].codec
-    body: Any = codec.encode_error(0, request_, ErrorCode.THROTTLING_QUOTA_EXCEEDED, "too many")
+    body: Any = ROUTES[api, 0].refusal(request_, ErrorCode.THROTTLING_QUOTA_EXCEEDED, "too many")
     found: Any = type(response).decode_whole(0, body)
     assert (found.error, found.message) == (ErrorCode.THROTTLING_QUOTA_EXCEEDED, "too many")
 

@@ -14,7 +14,6 @@ from kio.schema.errors import ErrorCode as KioError
 from kio.schema.index import schema_name_map
 
 from barnabas.protocol.kafka.apis import KAFKA_APIS
-from barnabas.protocol.kafka.cluster import api_versions
 from barnabas.protocol.kafka.throttle import with_throttle
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.cluster.api_versions import ApiVersionRange, ApiVersionsResponse, SupportedFeature
@@ -82,7 +81,7 @@ def test_the_broker_s_own_list_of_apis_carries_it(version: int) -> None:
     features = [SupportedFeature(name="metadata.version", min_version=7, max_version=30)]
     apis = [ApiVersionRange(api=each.key, min_version=0, max_version=each.highest) for each in KAFKA_APIS]
     answer = ApiVersionsResponse(apis=apis, supported_features=features, features_epoch=44)
-    body = api_versions.encode_response(version, answer)
+    body = answer.encode(version)
     frame = with_throttle(ApiKey.API_VERSIONS, version, frame_of(body, False), THROTTLE_MS, is_flexible=False)
     found = read(message_type("api_versions", version, "response"), frame[8:])
     assert version == 0 or found.throttle_time == timedelta(milliseconds=THROTTLE_MS)

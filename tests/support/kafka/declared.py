@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-import sys
-from importlib import import_module
 from typing import Any
 
 from barnabas.protocol.kafka.apis import KAFKA_APIS, KafkaApi
 from barnabas.protocol.wire.fields import Array, fields_of, is_structure
-from barnabas.protocol.wire.structures import Request, Struct
+from barnabas.protocol.wire.structures import Struct
 from barnabas.protocol.wire.types import Fixed, Sized
-from tests.support.kafka.definitions import message_name
 
 Shape = Any
 
 
 def messages_of(api: KafkaApi) -> dict[str, type[Struct]]:
-    """Return the classes of "request" and "response" of an API; none if its codec is a table or written by hand."""
-    request = getattr(import_module(api.module).decode_request, "__self__", None)
-    if not (isinstance(request, type) and issubclass(request, Request)):
-        return {}
-    assert request.__name__ == message_name(api.key.label, "request")
-    return {
-        "request": request,
-        "response": getattr(sys.modules[request.__module__], message_name(api.key.label, "response")),
-    }
+    """Return the classes of "request" and "response" of an API; none if its codec is written by hand."""
+    return {} if api.codec else {"request": api.request, "response": api.request.answer}
 
 
 DECLARED = {api.key: messages for api in KAFKA_APIS if (messages := messages_of(api))}

@@ -1,8 +1,0 @@
-"""AlterConfigs (33)."""
-
-from __future__ import annotations
-
-from barnabas.protocol.kafka.declared import served
-from barnabas.protocol.messages.cluster.configs import AlterConfigsRequest
-
-decode_request, encode_response, encode_error = served(AlterConfigsRequest)

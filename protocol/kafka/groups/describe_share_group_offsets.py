@@ -1,8 +1,0 @@
-"""DescribeShareGroupOffsets (90)."""
-
-from __future__ import annotations
-
-from barnabas.protocol.kafka.declared import served
-from barnabas.protocol.messages.groups.share_group_offsets import DescribeShareGroupOffsetsRequest
-
-decode_request, encode_response, encode_error = served(DescribeShareGroupOffsetsRequest)

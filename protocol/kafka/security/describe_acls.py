@@ -1,8 +1,0 @@
-"""DescribeAcls (29)."""
-
-from __future__ import annotations
-
-from barnabas.protocol.kafka.declared import served
-from barnabas.protocol.messages.security.acls import DescribeAclsRequest
-
-decode_request, encode_response, encode_error = served(DescribeAclsRequest)

@@ -1,8 +1,0 @@
-"""DescribeDelegationToken (41)."""
-
-from __future__ import annotations
-
-from barnabas.protocol.kafka.declared import served
-from barnabas.protocol.messages.security.delegation_tokens import DescribeDelegationTokenRequest
-
-decode_request, encode_response, encode_error = served(DescribeDelegationTokenRequest)

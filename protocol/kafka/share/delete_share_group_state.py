@@ -1,8 +1,0 @@
-"""DeleteShareGroupState (86)."""
-
-from __future__ import annotations
-
-from barnabas.protocol.kafka.declared import served
-from barnabas.protocol.messages.share.group_state import DeleteShareGroupStateRequest
-
-decode_request, encode_response, encode_error = served(DeleteShareGroupStateRequest)

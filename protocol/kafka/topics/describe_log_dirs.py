@@ -1,8 +1,0 @@
-"""DescribeLogDirs (35)."""
-
-from __future__ import annotations
-
-from barnabas.protocol.kafka.declared import served
-from barnabas.protocol.messages.topics.log_dirs import DescribeLogDirsRequest
-
-decode_request, encode_response, encode_error = served(DescribeLogDirsRequest)

@@ -1,8 +1,0 @@
-"""ListPartitionReassignments (46)."""
-
-from __future__ import annotations
-
-from barnabas.protocol.kafka.declared import served
-from barnabas.protocol.messages.topics.partition_reassignments import ListPartitionReassignmentsRequest
-
-decode_request, encode_response, encode_error = served(ListPartitionReassignmentsRequest)

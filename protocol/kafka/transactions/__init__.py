@@ -1,1 +1,0 @@
-"""Codecs of transactions, one module for each API: InitProducerId is in `data`, FindCoordinator in `groups`."""
