@@ -101,7 +101,7 @@ class GroupRequests:
         if self._connection is not None:
             self._connection.close()
 
-    async def _ask(self, api: ApiKey, request: Request, timeout_ms: int) -> Any:
+    async def _ask(self, api: ApiKey, request: Request[Any], timeout_ms: int) -> Any:
         """Send a request. An error about the member may also come as a refusal of the whole request."""
         if self._connection is None or self._connection.closed:
             way_in = await self._cluster.connections.any_connection()

@@ -103,7 +103,7 @@ def fence_answer(correlation_id: int, answer: bytes) -> ErrorCode:
     return _read(ApiKey.INIT_PRODUCER_ID, InitProducerIdResponse, correlation_id, answer).error
 
 
-def _frame(api: ApiKey, correlation_id: int, client_id: str, request: Request) -> bytes:
+def _frame(api: ApiKey, correlation_id: int, client_id: str, request: Request[Any]) -> bytes:
     version = VERSIONS[api]
     header_tags = NO_TAGS if version >= request.flexible_from else b""
     return request_frame(api, version, correlation_id, client_id, header_tags + request.encode(version))

@@ -61,9 +61,9 @@ class StructType(type):
         super().__init__(name, bases, body)
         cls.flexible_from = flexible
         if api is not None:
-            cls.api = api
+            cls.api_key = api
         for answer in getattr(body.get("__orig_bases__", (None,))[0], "__args__", ()):  # Request[Answer]
-            cls.answer = answer
+            cls.answer_type = answer
         cls.wire_fields: Any = None  # until they are asked for
         cls.is_keyword_only = kw_only
         cls._decoders: dict[int, Callable[[Any, int], tuple[Any, int]]] = {}
@@ -147,8 +147,8 @@ Answer = TypeVar("Answer", bound=Struct)
 class Request(Struct, Generic[Answer]):
     """The message of a request, and the type of its answer. What a version means is a property of its class."""
 
-    api: ClassVar[ApiKey]
-    answer: ClassVar[type[Struct]]
+    api_key: ClassVar[ApiKey]
+    answer_type: ClassVar[type[Struct]]
 
     version: int = unwired(default=LATEST)
     """The version in which it was received."""

@@ -58,13 +58,13 @@ class GroupStateHandler:
         self._probe = probe
         self._copied = copied
 
-    async def __call__(self, session: Session, request: GroupStateRequest) -> Struct:
+    async def __call__(self, session: Session, request: GroupStateRequest[Any]) -> Struct:
         """Answer one request as the module docstring specifies."""
         if not is_cluster_allowed(session, Operation.CLUSTER_ACTION, self._api):
             return request.refused(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed.")
         is_empty = self._api in _NEED_PARTITIONS and not all(topic.partitions for topic in request.topics)
         topics: list[Any] = []
-        response: Struct = request.response(topics=topics)
+        response = request.answer_of(topics)
         if not request.group_id or is_empty:
             return response
         topics += [request.topic_result(topic_id=topic.topic_id, partitions=[]) for topic in request.topics]
@@ -85,7 +85,7 @@ class GroupStateHandler:
                     await turns.next()
         return response
 
-    def _result(self, request: GroupStateRequest, number: int, found: Any) -> Any:
+    def _result(self, request: GroupStateRequest[Any], number: int, found: Any) -> Any:
         if isinstance(found, BrokerError):
             self._probe.count_error(found.code.name.lower())
             return request.partition_result(partition=number, error=found.code, message=found.message)

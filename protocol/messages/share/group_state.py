@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
@@ -44,6 +44,11 @@ class GroupStateRequest(Request[Answer], flexible=0):
     topic_result: ClassVar[Any] = TopicResult
     partition_result: ClassVar[Any] = PartitionResult
 
+    def answer_of(self, topics: Sequence[Any]) -> Struct:
+        """Return the answer with these results."""
+        answer_type: Any = self.answer_type
+        return cast(Struct, answer_type(topics=topics))
+
     def refused(self, code: ErrorCode, message: str) -> Struct:
         """The same refusal for every partition."""
         topics = []
@@ -53,7 +58,7 @@ class GroupStateRequest(Request[Answer], flexible=0):
                 for each in topic.partitions
             ]
             topics.append(self.topic_result(topic_id=topic.topic_id, partitions=rows))
-        return self.answer(topics=topics)
+        return self.answer_of(topics)
 
 
 class InitializeShareGroupStateResponse(Struct, flexible=0):

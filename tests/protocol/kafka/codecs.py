@@ -37,13 +37,13 @@ def decoded(key: ApiKey, version: int, **values: Any) -> Any:
 
 def encoded(key: ApiKey, version: int, response: Any) -> dict[str, Any]:
     """What a client reads of the broker's answer: maps, lists and plain values."""
-    data = ROUTES[key, version].encode(response)
+    data: Any = ROUTES[key, version].encode(response)
     return _plain(read(message_type(api_of(key).key.label, version, "response"), data))
 
 
 def refused(key: ApiKey, version: int, request: Any, code: Any, message: str) -> dict[str, Any]:
     """What a client reads when its request is refused as a whole."""
-    data = ROUTES[key, version].refusal(request, code, message)
+    data: Any = ROUTES[key, version].refusal(request, code, message)
     return _plain(read(message_type(api_of(key).key.label, version, "response"), data))
 
 

@@ -187,7 +187,8 @@ def test_the_client_reads_the_answer_that_the_broker_wrote(api: ClientApi, answe
             if version < first:
                 assert with_field in expected or "NOT_COORDINATOR" in expected or "wait" in expected
                 expected = expected.replace(with_field, without)
-        found = read_by(api, version, ROUTES[api.key, version].encode(answer))
+        body: Any = ROUTES[api.key, version].encode(answer)
+        found = read_by(api, version, body)
         assert repr(found) == expected, version
 
 

@@ -23,7 +23,7 @@ def test_own_apis_have_keys_that_kafka_does_not_have() -> None:
 
 
 @pytest.mark.parametrize(("api", "request_", "response"), EXCHANGES, ids=[api.label for api, _, _ in EXCHANGES])
-def test_requests_and_answers_survive_a_round_trip(api: ApiKey, request_: Request, response: Struct) -> None:
+def test_requests_and_answers_survive_a_round_trip(api: ApiKey, request_: Request[Any], response: Struct) -> None:
     route = ROUTES[api, 0]
     assert route.decode(0, memoryview(request_.encode(0))) == request_
     body: Any = route.encode(response)
@@ -31,14 +31,18 @@ def test_requests_and_answers_survive_a_round_trip(api: ApiKey, request_: Reques
 
 
 @pytest.mark.parametrize(("api", "request_", "response"), EXCHANGES, ids=[api.label for api, _, _ in EXCHANGES])
-def test_an_api_refuses_a_whole_request_with_its_own_answer(api: ApiKey, request_: Request, response: Struct) -> None:
+def test_an_api_refuses_a_whole_request_with_its_own_answer(
+    api: ApiKey, request_: Request[Any], response: Struct
+) -> None:
     body: Any = ROUTES[api, 0].refusal(request_, ErrorCode.THROTTLING_QUOTA_EXCEEDED, "too many")
     found: Any = type(response).decode_whole(0, body)
     assert (found.error, found.message) == (ErrorCode.THROTTLING_QUOTA_EXCEEDED, "too many")
 
 
 @pytest.mark.parametrize(("api", "request_", "response"), EXCHANGES, ids=[api.label for api, _, _ in EXCHANGES])
-def test_mutated_bytes_raise_decode_errors_and_nothing_else(api: ApiKey, request_: Request, response: Struct) -> None:
+def test_mutated_bytes_raise_decode_errors_and_nothing_else(
+    api: ApiKey, request_: Request[Any], response: Struct
+) -> None:
     chance = random.Random(f"own-{api.label}")
     for value in (request_, response):
         whole = value.encode(0)

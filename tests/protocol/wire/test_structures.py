@@ -41,7 +41,7 @@ class Topic(Struct):
     partitions: Sequence[Partition]
 
 
-class Ask(Request, flexible=2):
+class Ask(Request[Struct], flexible=2):
     group: String
     topics: Annotated[Sequence[Topic] | None, Nullable(1)]
     nodes: tuple[Int32, ...] = ()

@@ -14,7 +14,7 @@ Shape = Any
 
 def messages_of(api: KafkaApi) -> dict[str, type[Struct]]:
     """Return the classes of "request" and "response" of an API; none if its codec is written by hand."""
-    return {} if api.codec else {"request": api.request, "response": api.request.answer}
+    return {} if api.codec else {"request": api.request, "response": api.request.answer_type}
 
 
 DECLARED = {api.key: messages for api in KAFKA_APIS if (messages := messages_of(api))}
