@@ -14,7 +14,7 @@ Source: Kafka's message definitions, and TransactionCoordinator.endTransactionWi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.kafka.client_requests import answer_body, request_frame
