@@ -59,7 +59,7 @@ class Coordinator(NamedTuple):
 def find_coordinator_request(correlation_id: int, client_id: str, transactional_id: str) -> bytes:
     """Return a FindCoordinator request of a transactional id as a whole frame."""
     request = FindCoordinatorRequest.of_key(transactional_id, TRANSACTION_KEY)
-    return _frame(ApiKey.FIND_COORDINATOR, correlation_id, client_id, request)
+    return _frame(correlation_id, client_id, request)
 
 
 def find_coordinator_answer(correlation_id: int, answer: bytes) -> Coordinator:
@@ -71,7 +71,7 @@ def find_coordinator_answer(correlation_id: int, answer: bytes) -> Coordinator:
 def describe_transactions_request(correlation_id: int, client_id: str, transactional_ids: Sequence[str]) -> bytes:
     """Return a DescribeTransactions request as a whole frame."""
     request = DescribeTransactionsRequest(transactional_ids=transactional_ids)
-    return _frame(ApiKey.DESCRIBE_TRANSACTIONS, correlation_id, client_id, request)
+    return _frame(correlation_id, client_id, request)
 
 
 def describe_transactions_answer(correlation_id: int, answer: bytes) -> Sequence[TransactionDescription]:
@@ -84,7 +84,7 @@ def commit_request(correlation_id: int, client_id: str, transactional_id: str, p
     request = EndTxnRequest(
         transactional_id=transactional_id, producer_id=producer_id, producer_epoch=epoch, is_commit=True
     )
-    return _frame(ApiKey.END_TXN, correlation_id, client_id, request)
+    return _frame(correlation_id, client_id, request)
 
 
 def commit_answer(correlation_id: int, answer: bytes) -> ErrorCode:
@@ -95,7 +95,7 @@ def commit_answer(correlation_id: int, answer: bytes) -> ErrorCode:
 def fence_request(correlation_id: int, client_id: str, transactional_id: str) -> bytes:
     """Return an InitProducerId request of a transactional id as a whole frame."""
     request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=_UNUSED_TIMEOUT_MS)
-    return _frame(ApiKey.INIT_PRODUCER_ID, correlation_id, client_id, request)
+    return _frame(correlation_id, client_id, request)
 
 
 def fence_answer(correlation_id: int, answer: bytes) -> ErrorCode:
@@ -103,10 +103,10 @@ def fence_answer(correlation_id: int, answer: bytes) -> ErrorCode:
     return _read(ApiKey.INIT_PRODUCER_ID, InitProducerIdResponse, correlation_id, answer).error
 
 
-def _frame(api: ApiKey, correlation_id: int, client_id: str, request: Request[Any]) -> bytes:
-    version = VERSIONS[api]
+def _frame(correlation_id: int, client_id: str, request: Request[Any]) -> bytes:
+    version = VERSIONS[request.api_key]
     header_tags = NO_TAGS if version >= request.flexible_from else b""
-    return request_frame(api, version, correlation_id, client_id, header_tags + request.encode(version))
+    return request_frame(request.api_key, version, correlation_id, client_id, header_tags + request.encode(version))
 
 
 def _read(api: ApiKey, answer_type: type[S], correlation_id: int, answer: bytes) -> S:

@@ -32,6 +32,7 @@ VERSIONS = [
 def test_a_message_has_the_fields_of_kafkas_definition(api: KafkaApi, version: int, kind: str) -> None:
     structure = DECLARED[api.key][kind]
     assert structure.flexible_from == api.flexible_from
+    assert api.request.api_key == api.key
     ours = shape_of_structure(structure, version), version >= structure.flexible_from
     for judge in JUDGES:
         assert ours == shape_of_message(judge, api.key.label, version, kind, ()), judge
