@@ -327,7 +327,7 @@ def test_a_log_does_not_wait_for_the_sync_of_another(
 def test_a_flush_during_a_roll_syncs_the_segment_being_sealed(bench: LogBench, monkeypatch: pytest.MonkeyPatch) -> None:
     log = bench.open()
     append(log, sized_batch(100))
-    lock = AnnouncedLock("flush")
+    lock = AnnouncedLock(log.core, "flush")
     monkeypatch.setattr(log.core, "lock", lock)
     flush = threading.Thread(target=log.flush, name="flush")
     take_snapshot = ProducerState.take_snapshot

@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -132,30 +133,40 @@ def test_appends_between_the_chunks_are_in_the_copy(node: MovingNode) -> None:
     assert [batch.base_offset for batch in read_batches(log)] == list(range(log.log_end_offset))
 
 
-def test_appends_of_another_thread_survive_the_take_over(tmp_path: Path) -> None:
+def test_appends_of_another_thread_survive_the_take_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     node = MovingNode(tmp_path, log_segment_bytes=65536)
     log = node.log(batches=50)
-    allowed, stop = threading.Semaphore(0), threading.Event()
+    lock = AnnouncedLock(log.core, "producer")
+    monkeypatch.setattr(log.core, "lock", lock)
     appended: list[int] = []
 
     def produce() -> None:
-        while allowed.acquire() and not stop.is_set():
-            appended.append(append(log, sized_batch(200)))
+        appended.extend(append(log, sized_batch(200)) for _ in range(20))  # more than a tail may have
 
-    producer = threading.Thread(target=produce)
-    producer.start()
-    try:
-        for target in (node.b, node.c, node.a):
-            node.manager.move(TP, target)
-            while log.log_dir != target:
-                allowed.release(20)  # 4,000 bytes, while a chunk is copied or the log's place is taken
-                node.manager.moves.step()
-    finally:
-        stop.set()
-        allowed.release()
-        producer.join(30)
+    def before_the_lock(flush: Callable[[], int]) -> int:
+        produce()
+        return flush()
+
+    def with_the_lock(_log: PartitionLog, _log_dir: Path) -> None:
+        lock.wanted.clear()
+        producers.append(threading.Thread(target=produce, name="producer"))
+        producers[-1].start()
+        assert lock.wanted.wait(20)
+
+    node.assign = with_the_lock
+    producers: list[threading.Thread] = []
+    for target in (node.b, node.c, node.a):
+        node.manager.move(TP, target)
+        (future,) = node.manager.moves.futures()
+        future.log.flush = partial(before_the_lock, future.log.flush)
+        for _ in range(20):
+            node.manager.moves.step()
+        producers[-1].join(20)
+        assert log.log_dir == target
+        assert not producers[-1].is_alive()
+    assert len(producers) == 3
+    assert len(appended) > 3 * 2 * 20  # a tail that was too long, one that was not, and what waited for the lock
     assert appended == list(range(50, 50 + len(appended)))
-    assert appended
     assert [batch.base_offset for batch in read_batches(log)] == list(range(50 + len(appended)))
 
 
@@ -251,7 +262,7 @@ def test_a_lookup_during_the_rename_of_a_moved_directory_waits_and_succeeds(
     node.manager.shutdown()
     node.manager = node.start()  # nothing of the old segment is cached
     log = node.log()
-    lock = AnnouncedLock("reader")
+    lock = AnnouncedLock(log.core, "reader")
     monkeypatch.setattr(log.core, "lock", lock)
     found: list[object] = []
 

@@ -17,6 +17,7 @@ from typing import Any
 from barnabas.broker.storage.files.file_names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, file_name
 from barnabas.broker.storage.files.file_records import FileSlice
 from barnabas.broker.storage.files.open_files import OpenFiles
+from barnabas.broker.storage.log.core import LogCore
 from barnabas.broker.storage.log.loading.loader import LoadProgress, LoadRequest
 from barnabas.broker.storage.log.opening import open_log
 from barnabas.broker.storage.log.partition_log import PartitionLog
@@ -228,18 +229,19 @@ def read_records(log: ReadableLog, offset: int | None = None, max_bytes: int = 1
 
 
 class AnnouncedLock:
-    """Replacement for a log's lock that reports when a certain thread tries to acquire it."""
+    """A log's lock that reports when a certain thread has to wait for it."""
 
-    def __init__(self, thread: str) -> None:
-        """`wanted` is set when the thread with that name tries."""
+    def __init__(self, core: LogCore, thread: str) -> None:
+        """Wrap the lock of `core`, which compiled appends go on to use; `wanted` is set when that thread waits."""
         self.wanted = threading.Event()
         self._thread = thread
-        self._lock = threading.Lock()
+        self._lock = core.lock
 
     def __enter__(self) -> None:
-        if threading.current_thread().name == self._thread:
-            self.wanted.set()
-        self._lock.acquire()
+        if not self._lock.acquire(blocking=False):
+            if threading.current_thread().name == self._thread:
+                self.wanted.set()
+            self._lock.acquire()
 
     def __exit__(self, *_: object) -> None:
         self._lock.release()
