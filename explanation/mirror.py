@@ -27,8 +27,8 @@ def sentences_of(mirror: MirrorDescription) -> Iterator[str]:
     )
     if mirror.error is not None:
         yield f"  it makes no progress: {mirror.error}"
-    for topic, reason in mirror.problems:
-        yield f"  topic {topic}: {reason}"
+    for problem in mirror.problems:
+        yield f"  topic {problem.topic}: {problem.reason}"
     late = [each for each in mirror.partitions if each.state != "caught_up" or each.lag_records]
     for each in late:
         yield f"  {partition_sentence(each)}"

@@ -66,8 +66,8 @@ def mirror_warnings(mirror: MirrorDescription) -> Iterator[str]:
     who = f"mirror {mirror.name}"
     if mirror.error is not None:
         yield f"{who} makes no progress: {mirror.error}"
-    for topic, reason in mirror.problems:
-        yield f"{who}, topic {topic}: {reason}"
+    for problem in mirror.problems:
+        yield f"{who}, topic {problem.topic}: {problem.reason}"
     for each in mirror.partitions:
         is_behind = bool(each.lag_records) and (each.lag_seconds or 0.0) > MIRROR_BEHIND_SECONDS
         if each.error is not None or is_behind:

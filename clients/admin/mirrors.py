@@ -9,7 +9,7 @@ Apache Kafka does not serve this API.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from barnabas.clients.admin.failback import follow_back, former_config
@@ -22,6 +22,7 @@ from barnabas.protocol.messages.cluster.mirrors import (
     MirrorDescription,
     MirrorsRequest,
     MirrorsResponse,
+    definition_fields,
 )
 from barnabas.protocol.mirrors.definition import DEFAULT_METADATA_MAX_AGE_MS, DesiredState
 from barnabas.protocol.mirrors.promotion import Undecided
@@ -80,7 +81,7 @@ class Mirrors:
             "metadata_max_age_ms": metadata_max_age_ms,
             "desired": (DesiredState.PAUSED if paused else DesiredState.RUNNING).value,
         }
-        response = await self._command(MirrorsRequest(MirrorAction.CREATE, [name], fields))
+        response = await self._command(_request(MirrorAction.CREATE, name, fields))
         return response.mirrors[0]
 
     async def alter(self, name: str, **fields: Any) -> MirrorDescription:
@@ -89,7 +90,7 @@ class Mirrors:
         Topics of the mirror that were deleted here are copied again.
         """
         plain = {key: value if isinstance(value, str) else _listed(value) for key, value in fields.items()}
-        response = await self._command(MirrorsRequest(MirrorAction.ALTER, [name], plain))
+        response = await self._command(_request(MirrorAction.ALTER, name, plain))
         return response.mirrors[0]
 
     async def pause(self, name: str) -> None:
@@ -110,13 +111,13 @@ class Mirrors:
         nothing decides. Promoting again has no effect.
         """
         fields = {"topics": list(topics), "undecided": Undecided(undecided).value}
-        response = await self._command(MirrorsRequest(MirrorAction.PROMOTE, [name], fields))
+        response = await self._command(_request(MirrorAction.PROMOTE, name, fields))
         return response.mirrors[0]
 
     async def delete(self, name: str, *, release_topics: bool = False) -> list[str]:
         """Delete a mirror. With `release_topics` its read-only topics become writable as they are; return them."""
-        response = await self._command(MirrorsRequest(MirrorAction.DELETE, [name], releases_topics=release_topics))
-        return response.released
+        request = MirrorsRequest(action=MirrorAction.DELETE, names=[name], releases_topics=release_topics)
+        return list((await self._command(request)).released)
 
     async def failback(
         self,
@@ -155,12 +156,16 @@ class Mirrors:
         return found
 
     async def _described(self, names: list[str]) -> list[MirrorDescription]:
-        request = MirrorsRequest(MirrorAction.DESCRIBE, names)
-        return _checked(await ask_any(self._cluster, self._config, ApiKey.MIRRORS, request)).mirrors
+        request = MirrorsRequest(action=MirrorAction.DESCRIBE, names=names)
+        return list(_checked(await ask_any(self._cluster, self._config, ApiKey.MIRRORS, request)).mirrors)
 
     async def _command(self, request: MirrorsRequest) -> MirrorsResponse:
         timeout_ms = self._config.request_timeout_ms
         return _checked(await command_any(self._cluster, self._config, ApiKey.MIRRORS, request, timeout_ms))
+
+
+def _request(action: MirrorAction, name: str, fields: Mapping[str, Any]) -> MirrorsRequest:
+    return MirrorsRequest(action=action, names=[name], definition=definition_fields(fields))
 
 
 def _listed(value: Any) -> Any:

@@ -18,7 +18,7 @@ def as_object(mirror: MirrorDescription) -> dict[str, Any]:
         "name": mirror.name,
         "state": mirror.state,
         "error": mirror.error,
-        "definition": dict(mirror.fields),
+        "definition": mirror.fields,
         "topics": [{"topic": each.topic, "state": each.state, "source_id": each.source_id} for each in mirror.topics],
         "partitions": [
             {
@@ -34,7 +34,7 @@ def as_object(mirror: MirrorDescription) -> dict[str, Any]:
             }
             for each in mirror.partitions
         ],
-        "problems": [{"topic": topic, "reason": reason} for topic, reason in mirror.problems],
+        "problems": [{"topic": each.topic, "reason": each.reason} for each in mirror.problems],
         "promoted": [partition_object(each) for each in mirror.promoted],
     }
 
@@ -79,12 +79,12 @@ def print_description(mirror: MirrorDescription) -> None:
         print_line(f"  configs: {'as at the source' if fields.get('follow_configs') else 'of this cluster'}")
         if fields.get("max_bytes_per_second"):
             print_line(f"  limit: {fields['max_bytes_per_second']:,} bytes per second")
-    explained = {topic for topic, _ in mirror.problems}
+    explained = {each.topic for each in mirror.problems}
     for each in mirror.topics:
         if each.state != "mirrored" and each.topic not in explained:
             print_line(f"  topic {each.topic}: {each.state.replace('_', ' ')}")
-    for topic, reason in mirror.problems:
-        print_line(f"  topic {topic}: {reason}")
+    for problem in mirror.problems:
+        print_line(f"  topic {problem.topic}: {problem.reason}")
     for partition in mirror.partitions:
         if partition.error is not None:
             print_line(f"  {partition.topic}-{partition.partition}: {partition.error}")

@@ -152,6 +152,7 @@ KAFKA_APIS: Sequence[KafkaApi] = (
 )
 
 OWN_APIS: Sequence[KafkaApi] = (
+    KafkaApi(ApiKey.MIRRORS, 0, 0, "cluster.mirrors"),
     KafkaApi(ApiKey.STANDBY, 0, 0, "cluster.standby"),
     KafkaApi(ApiKey.EXPLAIN_GROUP, 0, 0, "groups.explain_group"),
     KafkaApi(ApiKey.EXPLAIN_START, 0, 0, "cluster.explain_start"),

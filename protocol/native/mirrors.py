@@ -24,9 +24,12 @@ from barnabas.protocol.messages.cluster.mirrors import (
     MirrorDescription,
     MirroredPartition,
     MirroredTopic,
+    MirrorField,
+    MirrorProblem,
     MirrorsRequest,
     MirrorsResponse,
     PromotedPartition,
+    definition_fields,
 )
 from barnabas.protocol.native.fields import (
     INT32,
@@ -40,6 +43,7 @@ from barnabas.protocol.native.fields import (
     long_text,
     number,
     optional_text,
+    plain,
     row,
     text,
 )
@@ -48,9 +52,9 @@ from barnabas.protocol.native.fields import (
 def encode_request(request: MirrorsRequest) -> dict[str, Any]:
     """The body of a request."""
     return {
-        "action": request.action.value,
-        "names": request.names,
-        "fields": _plain(request.fields),
+        "action": str(request.action),
+        "names": list(request.names),
+        "fields": request.fields,
         "release_topics": request.releases_topics,
     }
 
@@ -61,10 +65,10 @@ def decode_request(body: dict[str, Any]) -> MirrorsRequest:
     if action not in [each.value for each in MirrorAction]:
         raise DecodeError(f"action={action!r} is not one of {', '.join(MirrorAction)}")
     return MirrorsRequest(
-        MirrorAction(action),
-        [text(each, "names[]") for each in array(field(body, "names", []), "names")],
-        _fields(field(body, "fields", {}), "fields"),
-        boolean(field(body, "release_topics", False), "release_topics"),
+        action=action,
+        names=[text(each, "names[]") for each in array(field(body, "names", []), "names")],
+        definition=_fields(field(body, "fields", {}), "fields"),
+        releases_topics=boolean(field(body, "release_topics", False), "release_topics"),
     )
 
 
@@ -73,7 +77,7 @@ def encode_response(response: MirrorsResponse) -> dict[str, Any]:
     return {
         "error": int(response.error),
         "message": response.message,
-        "released": response.released,
+        "released": list(response.released),
         "mirrors": [_description(each) for each in response.mirrors],
     }
 
@@ -81,63 +85,37 @@ def encode_response(response: MirrorsResponse) -> dict[str, Any]:
 def decode_response(body: dict[str, Any]) -> MirrorsResponse:
     """Raises DecodeError, naming the field."""
     return MirrorsResponse(
-        error_code(field(body, "error"), "error"),
-        long_text(field(body, "message", None), "message"),
-        [_described(body_of(each, "mirrors[]")) for each in array(field(body, "mirrors"), "mirrors")],
-        [text(each, "released[]") for each in array(field(body, "released"), "released")],
+        error=error_code(field(body, "error"), "error"),
+        message=long_text(field(body, "message", None), "message"),
+        mirrors=[_described(body_of(each, "mirrors[]")) for each in array(field(body, "mirrors"), "mirrors")],
+        released=[text(each, "released[]") for each in array(field(body, "released"), "released")],
     )
 
 
 def _description(mirror: MirrorDescription) -> dict[str, Any]:
     return {
         "name": mirror.name,
-        "definition": _plain(mirror.fields),
-        "state": mirror.state,
+        "definition": mirror.fields,
+        "state": str(mirror.state),
         "error": mirror.error,
-        "topics": [[each.topic, each.state, each.source_id] for each in mirror.topics],
-        "partitions": [
-            [
-                each.topic,
-                each.partition,
-                each.state,
-                each.offset,
-                each.source_offset,
-                each.lag_records,
-                each.lag_seconds,
-                each.error,
-                each.lag_bytes,
-            ]
-            for each in mirror.partitions
-        ],
-        "problems": [list(each) for each in mirror.problems],
-        "promoted": [
-            [
-                each.topic,
-                each.partition,
-                each.copied_end,
-                each.source_epoch,
-                each.end,
-                each.leader_epoch,
-                each.committed,
-                each.aborted,
-                each.cut,
-            ]
-            for each in mirror.promoted
-        ],
+        "topics": plain(mirror.topics),
+        "partitions": plain(mirror.partitions),
+        "problems": plain(mirror.problems),
+        "promoted": plain(mirror.promoted),
     }
 
 
 def _described(body: dict[str, Any]) -> MirrorDescription:
     problems = [row(each, "problems[]", 2) for each in array(field(body, "problems"), "problems")]
     return MirrorDescription(
-        text(field(body, "name"), "name"),
-        _fields(field(body, "definition"), "definition"),
-        text(field(body, "state"), "state"),
-        long_text(field(body, "error"), "error"),
-        [_topic(each) for each in array(field(body, "topics"), "topics")],
-        [_partition(each) for each in array(field(body, "partitions"), "partitions")],
-        [(text(topic, "topic"), long_text(reason, "reason") or "") for topic, reason in problems],
-        [_promoted(each) for each in array(field(body, "promoted", []), "promoted")],
+        name=text(field(body, "name"), "name"),
+        definition=_fields(field(body, "definition"), "definition"),
+        state=text(field(body, "state"), "state"),
+        error=long_text(field(body, "error"), "error"),
+        topics=[_topic(each) for each in array(field(body, "topics"), "topics")],
+        partitions=[_partition(each) for each in array(field(body, "partitions"), "partitions")],
+        problems=[MirrorProblem(text(topic, "topic"), long_text(reason, "reason") or "") for topic, reason in problems],
+        promoted=[_promoted(each) for each in array(field(body, "promoted", []), "promoted")],
     )
 
 
@@ -181,7 +159,7 @@ def _promoted(entry: Any) -> PromotedPartition:
     )
 
 
-def _fields(value: Any, name: str) -> dict[str, Any]:
+def _fields(value: Any, name: str) -> list[MirrorField]:
     """Check that a map has text keys and plain values; MirrorDefinition checks what they mean."""
     found = body_of(value, name)
     for key, each in found.items():
@@ -190,15 +168,4 @@ def _fields(value: Any, name: str) -> dict[str, Any]:
         for part in values:
             if part is not None and type(part) not in (bool, int, str):
                 raise DecodeError(f"{name}.{key} has a value that is no text, integer, boolean or null")
-    return found
-
-
-def _plain(fields: Any) -> dict[str, Any]:
-    """Return the fields as msgpack encodes them: lists for tuples, texts for enum members."""
-    plain: dict[str, Any] = {}
-    for name, value in fields.items():
-        if isinstance(value, list | tuple):
-            plain[name] = list(value)
-        else:
-            plain[name] = str(value) if isinstance(value, str) else value
-    return plain
+    return definition_fields(found)

@@ -18,7 +18,7 @@ from barnabas.explanation.warnings import (
     shortened,
     space_warnings,
 )
-from barnabas.protocol.messages.cluster.mirrors import MirrorDescription, MirroredPartition
+from barnabas.protocol.messages.cluster.mirrors import MirrorDescription, MirroredPartition, MirrorProblem
 from barnabas.protocol.messages.groups.explain_group import Deletion, ExplainGroupResponse, PartitionLag
 from barnabas.protocol.messages.topics.explain_topic import (
     ExplainedCompaction,
@@ -107,13 +107,14 @@ def test_a_compaction_that_failed_is_a_warning(error: str | None, count: int) ->
 )
 def test_a_mirror_that_failed_or_is_far_behind_is_a_warning(fields: dict[str, Any], expected: str | None) -> None:
     partition = MirroredPartition("t", 0, "copying", 5, 10, **fields)
-    found = list(mirror_warnings(MirrorDescription("m", {}, "running", partitions=[partition])))
+    found = list(mirror_warnings(MirrorDescription(name="m", state="running", partitions=[partition])))
     assert len(found) == (expected is not None)
     assert all(each.startswith(expected or "") for each in found)
 
 
 def test_what_a_mirror_says_of_itself_and_of_its_topics_is_a_warning() -> None:
-    mirror = MirrorDescription("m", {}, "running", error="unreachable", problems=[("t", "exists here")])
+    problems = [MirrorProblem("t", "exists here")]
+    mirror = MirrorDescription(name="m", state="running", error="unreachable", problems=problems)
     assert list(mirror_warnings(mirror)) == [
         "mirror m makes no progress: unreachable",
         "mirror m, topic t: exists here",

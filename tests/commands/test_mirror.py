@@ -12,7 +12,12 @@ from click.testing import CliRunner, Result
 
 from barnabas.commands.main import main
 from barnabas.explanation.mirror import sentences_of
-from barnabas.protocol.messages.cluster.mirrors import MirrorDescription, MirroredPartition
+from barnabas.protocol.messages.cluster.mirrors import (
+    MirrorDescription,
+    MirroredPartition,
+    MirrorProblem,
+    definition_fields,
+)
 from barnabas.protocol.mirrors.definition import definition_of
 from barnabas.protocol.uuids import uuid_text
 from tests.support.daemon import Daemon, start_daemon
@@ -137,8 +142,10 @@ def test_an_explained_mirror_names_what_is_missing_and_why() -> None:
         MirroredPartition("b", 0, "failed", 0, error="the source refuses READ on the topic"),
         MirroredPartition("b", 1, "copying", 3, 4, 1, None),
     ]
-    problems = [("c", "a topic of this name exists")]
-    mirror = MirrorDescription("east", fields, "running", partitions=partitions, problems=problems)
+    problems = [MirrorProblem("c", "a topic of this name exists")]
+    mirror = MirrorDescription(
+        name="east", definition=definition_fields(fields), state="running", partitions=partitions, problems=problems
+    )
     assert list(sentences_of(mirror)) == [
         "mirror east of k:9092 is running: 4 partitions of 2 topics",
         "  topic c: a topic of this name exists",

@@ -20,8 +20,11 @@ from barnabas.protocol.messages.cluster.mirrors import (
     MirrorDescription,
     MirroredPartition,
     MirroredTopic,
+    MirrorProblem,
     MirrorsRequest,
     MirrorsResponse,
+    PromotedPartition,
+    definition_fields,
 )
 from barnabas.protocol.messages.cluster.standby import (
     PartitionEnd,
@@ -52,25 +55,31 @@ from barnabas.protocol.messages.topics.explain_topic import (
 OWN_EXCHANGES: list[tuple[ApiKey, Any, Any]] = [
     (
         ApiKey.MIRRORS,
-        MirrorsRequest(MirrorAction.ALTER, ["east"], {"topics": ["a.*"], "keep_cut": True, "start": "7"}, True),
+        MirrorsRequest(
+            action=MirrorAction.ALTER,
+            names=["east"],
+            definition=definition_fields({"topics": ["a.*"], "keep_cut": True, "start": "7"}),
+            releases_topics=True,
+        ),
         MirrorsResponse(
-            ErrorCode.NONE,
-            None,
-            [
+            mirrors=[
                 MirrorDescription(
-                    "east",
-                    {"bootstrap": ["h:9092"], "command_config": None, "max_bytes_per_second": 1},
-                    "running",
-                    "the source is unreachable",
-                    [MirroredTopic("a", "mirrored", "x" * 22), MirroredTopic("b", "failed")],
-                    [
+                    name="east",
+                    definition=definition_fields(
+                        {"bootstrap": ["h:9092"], "command_config": None, "max_bytes_per_second": 1}
+                    ),
+                    state="running",
+                    error="the source is unreachable",
+                    topics=[MirroredTopic("a", "mirrored", "x" * 22), MirroredTopic("b", "failed")],
+                    partitions=[
                         MirroredPartition("a", 0, "copying", 1 << 40, (1 << 40) + 1, 1, 0.5),
-                        MirroredPartition("b", 1, "failed", 0, error="no right to READ"),
+                        MirroredPartition("b", 1, "failed", 0, error="no right to READ", lag_bytes=1 << 40),
                     ],
-                    [("c", "exists here")],
+                    problems=[MirrorProblem("c", "exists here")],
+                    promoted=[PromotedPartition("p", 2, 1 << 40, 3, (1 << 40) + 1, 4, 1, 0, 2)],
                 )
             ],
-            ["d"],
+            released=["d"],
         ),
     ),
     (

@@ -1,8 +1,9 @@
 """Mirrors (10000): create, alter, promote, delete and describe mirrors.
 
 Describing needs DESCRIBE on the cluster, every change ALTER (CLUSTER_AUTHORIZATION_FAILED for the whole request).
-INVALID_REQUEST: a wrong definition, or not exactly one name for a change; RESOURCE_NOT_FOUND: an unknown mirror;
-DUPLICATE_RESOURCE: a mirror that exists; POLICY_VIOLATION: a mirror is deleted while its topics are read-only.
+INVALID_REQUEST: an unknown action, a wrong definition, or not exactly one name for a change; RESOURCE_NOT_FOUND: an
+unknown mirror; DUPLICATE_RESOURCE: a mirror that exists; POLICY_VIOLATION: a mirror is deleted while its topics are
+read-only.
 
 A change is durable when it is answered; the mirror follows it in the background, and so does a promotion, which goes on
 after a restart: its topics are `promoting`, then `promoted`. Promoting again has no effect. Definitions contain no
@@ -11,7 +12,7 @@ passwords.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.broker.handlers.authorization import ensure_cluster_allowed
 from barnabas.broker.metadata.mirrors.definitions import (
@@ -22,16 +23,18 @@ from barnabas.broker.metadata.mirrors.definitions import (
 )
 from barnabas.broker.metadata.mirrors.promotion import plan_begin_promotion
 from barnabas.broker.mirrors.status import MirrorState, MirrorStatus, PartitionCopyState, PartitionStatus
-from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.errors import BrokerError, DecodeError, ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.cluster.mirrors import (
     MirrorAction,
     MirrorDescription,
     MirroredPartition,
     MirroredTopic,
+    MirrorProblem,
     MirrorsRequest,
     MirrorsResponse,
     PromotedPartition,
+    definition_fields,
 )
 from barnabas.protocol.messages.security.resources import Operation
 from barnabas.protocol.mirrors.definition import DesiredState, MirrorDefinition
@@ -47,6 +50,8 @@ from barnabas.protocol.mirrors.topic import TopicMirror, TopicMirrorState
 from barnabas.protocol.uuids import uuid_text
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from barnabas.broker.metadata.image import MetadataImage
     from barnabas.broker.metadata.view import MetadataView
     from barnabas.broker.metadata_changes import MetadataChanges
@@ -83,37 +88,45 @@ class MirrorsHandler:
     async def __call__(self, session: Session, request: MirrorsRequest) -> MirrorsResponse:
         """Answer one request as the module docstring specifies."""
         try:
-            if request.action is MirrorAction.DESCRIBE:
+            if request.action == MirrorAction.DESCRIBE:
                 ensure_cluster_allowed(session, Operation.DESCRIBE, ApiKey.MIRRORS)
                 return MirrorsResponse(mirrors=self._describe(request.names))
             ensure_cluster_allowed(session, Operation.ALTER, ApiKey.MIRRORS)
+            if request.action not in [each.value for each in MirrorAction]:
+                raise BrokerError(
+                    ErrorCode.INVALID_REQUEST, f"action={request.action!r} is not one of {', '.join(MirrorAction)}"
+                )
             if len(request.names) != 1:
                 raise BrokerError(ErrorCode.INVALID_REQUEST, f"{request.action} needs the name of one mirror")
             return await self._change(request, request.names[0])
         except BrokerError as error:
             self._probe.count_error(error.code.name.lower())
-            return MirrorsResponse(error.code, error.message)
+            return request.refused(error.code, error.message)
 
     async def _change(self, request: MirrorsRequest, name: str) -> MirrorsResponse:
-        if request.action is MirrorAction.DELETE:
+        if request.action == MirrorAction.DELETE:
             released = await self._changes.change(
                 lambda image: plan_delete_mirror(image, name, releases_topics=request.releases_topics)
             )
             return MirrorsResponse(released=released)
-        if request.action is MirrorAction.CREATE:
+        try:
+            fields = request.fields
+        except DecodeError as error:
+            raise BrokerError(ErrorCode.INVALID_REQUEST, str(error)) from error
+        if request.action == MirrorAction.CREATE:
             await self._changes.change(
                 lambda image: plan_create_mirror(
-                    image, name, request.fields, node_id=self._store.node_id, cluster_id=self._store.cluster_id
+                    image, name, fields, node_id=self._store.node_id, cluster_id=self._store.cluster_id
                 )
             )
-        elif request.action is MirrorAction.PROMOTE:
-            topics, undecided = _promotion(request)
+        elif request.action == MirrorAction.PROMOTE:
+            topics, undecided = _promotion(fields)
             await self._changes.change(lambda image: plan_begin_promotion(image, name, topics, undecided))
         else:
-            await self._changes.change(lambda image: plan_alter_mirror(image, name, request.fields))
+            await self._changes.change(lambda image: plan_alter_mirror(image, name, fields))
         return MirrorsResponse(mirrors=self._describe([name]))
 
-    def _describe(self, names: list[str]) -> list[MirrorDescription]:
+    def _describe(self, names: Sequence[str]) -> list[MirrorDescription]:
         image, statuses = self._store.image, self._mirrors.statuses()
         defined = sorted(
             key.removeprefix(DEFINITION_PREFIX) for key in image.mirrors.texts if key.startswith(DEFINITION_PREFIX)
@@ -132,21 +145,21 @@ class MirrorsHandler:
         definition = image.mirrors.definitions.get(name)
         if definition is None:
             reason = f"the definition cannot be read: {image.mirrors.unreadable[DEFINITION_PREFIX + name]}"
-            return MirrorDescription(name, {}, MirrorState.FAILED, reason, described)
+            return MirrorDescription(name=name, state=MirrorState.FAILED, error=reason, topics=described)
         if status is None:
             status = MirrorStatus(name, _UNSTARTED[definition.desired][0])
         known = {(each.topic, each.partition): each for each in status.partitions}
         for missing in self._unstarted(image, definition, topics):
             known.setdefault((missing.topic, missing.partition), missing)
         return MirrorDescription(
-            name,
-            definition.fields(),
-            status.state,
-            status.error,
-            described,
-            [_partition(known[key]) for key in sorted(known)],
-            [(each.topic, each.reason) for each in status.problems],
-            [each for topic, mirrored in sorted(topics.items()) for each in _promoted(topic, mirrored)],
+            name=name,
+            definition=definition_fields(definition.fields()),
+            state=status.state,
+            error=status.error,
+            topics=described,
+            partitions=[_partition(known[key]) for key in sorted(known)],
+            problems=[MirrorProblem(each.topic, each.reason) for each in status.problems],
+            promoted=[each for topic, mirrored in sorted(topics.items()) for each in _promoted(topic, mirrored)],
         )
 
     def _unstarted(
@@ -169,12 +182,12 @@ class MirrorsHandler:
         return found
 
 
-def _promotion(request: MirrorsRequest) -> tuple[tuple[str, ...], Undecided]:
+def _promotion(fields: Mapping[str, Any]) -> tuple[tuple[str, ...], Undecided]:
     """Return the patterns of topics, and what happens to undecided transactions. Raises BrokerError."""
     try:
-        ensure_known(request.fields, ("topics", "undecided"))
-        topics = texts_field(request.fields, "topics")
-        undecided = text_field({"undecided": Undecided.CUT.value, **request.fields}, "undecided")
+        ensure_known(fields, ("topics", "undecided"))
+        topics = texts_field(fields, "topics")
+        undecided = text_field({"undecided": Undecided.CUT.value, **fields}, "undecided")
     except MirrorFormatError as error:
         raise BrokerError(ErrorCode.INVALID_REQUEST, str(error)) from error
     if undecided not in [each.value for each in Undecided]:

@@ -1,13 +1,16 @@
-"""Mirrors: create, alter, promote, delete and describe mirrors. An API of Barnabas, in the native dialect only."""
+"""Mirrors (key 10000): create, alter, promote, delete and describe mirrors. Barnabas only."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
-from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.errors import DecodeError, ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.wire.fields import tagged
+from barnabas.protocol.wire.structures import Request, Struct
+from barnabas.protocol.wire.types import Bool, Error, Float64, Int32, Int64, Message, NullableString, String
 
 
 class MirrorAction(StrEnum):
@@ -20,85 +23,126 @@ class MirrorAction(StrEnum):
     PROMOTE = "promote"
 
 
-@dataclass(slots=True)
-class MirrorsRequest:
-    """`names`: exactly one, except for DESCRIBE, which describes all mirrors without names.
+class MirrorField(Struct, kw_only=False):
+    """A field of a definition, by MirrorDefinition's name. `value`: JSON; null, boolean, integer, text, or texts."""
 
-    `fields` are those of the definition (CREATE) or its changes (ALTER), by MirrorDefinition's names. PROMOTE has
-    `topics`, patterns of the topics to promote (empty: all, and the mirror ends), and `undecided` (cut, abort).
-    `releases_topics` (DELETE): read-only topics become ordinary topics.
-    """
-
-    action: MirrorAction
-    names: list[str] = field(default_factory=list)
-    fields: Mapping[str, Any] = field(default_factory=dict)
-    releases_topics: bool = False
+    name: String
+    value: String
 
 
-@dataclass(slots=True)
-class MirroredPartition:
+class MirroredTopic(Struct, kw_only=False):
+    """One topic of a mirror: its state, and its id at the source as text."""
+
+    topic: String
+    state: String
+    source_id: NullableString = None
+
+
+class MirroredPartition(Struct, kw_only=False):
     """One partition of a mirror. `source_offset` is -1 and lag None while they are not known.
 
     `lag_bytes` is an estimate from the mean size of the copy's records.
     """
 
-    topic: str
-    partition: int
-    state: str
-    offset: int
-    source_offset: int = -1
-    lag_records: int | None = None
-    lag_seconds: float | None = None
-    error: str | None = None
-    lag_bytes: int | None = None
+    topic: String
+    partition: Int32
+    state: String
+    offset: Int64
+    source_offset: Int64 = -1
+    lag_records: Int64 | None = tagged(0, default=None)
+    lag_seconds: Float64 | None = tagged(1, default=None)
+    error: NullableString = None
+    lag_bytes: Int64 | None = tagged(2, default=None)
 
 
-@dataclass(slots=True)
-class MirroredTopic:
-    """One topic of a mirror: its state, and its id at the source as text."""
+class MirrorProblem(Struct, kw_only=False):
+    """Why a topic, or a group, is not copied, or a topic is copied without the source's configs."""
 
-    topic: str
-    state: str
-    source_id: str | None = None
+    topic: String
+    reason: String
 
 
-@dataclass(slots=True)
-class PromotedPartition:
+class PromotedPartition(Struct, kw_only=False):
     """One partition of a promoted topic; see PartitionPromotion. `leader_epoch` begins at `copied_end`."""
 
-    topic: str
-    partition: int
-    copied_end: int
-    source_epoch: int
-    end: int
-    leader_epoch: int
-    committed: int = 0
-    aborted: int = 0
-    cut: int = 0
+    topic: String
+    partition: Int32
+    copied_end: Int64
+    source_epoch: Int32
+    end: Int64
+    leader_epoch: Int32
+    committed: Int64 = 0
+    aborted: Int64 = 0
+    cut: Int64 = 0
 
 
-@dataclass(slots=True)
-class MirrorDescription:
-    """One mirror. `fields` are those of its definition; `problems` are pairs of a topic and a reason.
+class MirrorDescription(Struct):
+    """One mirror. `definition` is empty if it cannot be read."""
 
-    The reason is why the topic is not copied, or is copied without the source's configs.
-    """
+    name: String
+    definition: Sequence[MirrorField] = ()
+    state: String
+    error: NullableString = None
+    topics: Sequence[MirroredTopic] = ()
+    partitions: Sequence[MirroredPartition] = ()
+    problems: Sequence[MirrorProblem] = ()
+    promoted: Sequence[PromotedPartition] = ()
 
-    name: str
-    fields: Mapping[str, Any]
-    state: str
-    error: str | None = None
-    topics: list[MirroredTopic] = field(default_factory=list)
-    partitions: list[MirroredPartition] = field(default_factory=list)
-    problems: list[tuple[str, str]] = field(default_factory=list)
-    promoted: list[PromotedPartition] = field(default_factory=list)
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The definition's fields and their values. Raises DecodeError."""
+        return _values(self.definition)
 
 
-@dataclass(slots=True)
-class MirrorsResponse:
+class MirrorsResponse(Struct, flexible=0):
     """`mirrors`: the described ones, by name. `released`: topics that a deletion made writable."""
 
-    error: ErrorCode = ErrorCode.NONE
-    message: str | None = None
-    mirrors: list[MirrorDescription] = field(default_factory=list)
-    released: list[str] = field(default_factory=list)
+    throttle_ms: Int32 = 0
+    error: Error = ErrorCode.NONE
+    message: Message = None
+    mirrors: Sequence[MirrorDescription] = ()
+    released: Sequence[String] = ()
+
+
+class MirrorsRequest(Request[MirrorsResponse], api=ApiKey.MIRRORS, flexible=0):
+    """`names`: exactly one, except for DESCRIBE, which describes all mirrors without names.
+
+    `definition` has the fields of a new one (CREATE) or those that change (ALTER). PROMOTE has `topics`, patterns of
+    the topics to promote (empty: all, and the mirror ends), and `undecided` (cut, abort).
+    `releases_topics` (DELETE): read-only topics become ordinary topics.
+    """
+
+    action: String
+    names: Sequence[String] = ()
+    definition: Sequence[MirrorField] = ()
+    releases_topics: Bool = False
+
+    def refused(self, code: ErrorCode, message: str) -> MirrorsResponse:
+        """The code and the message."""
+        return MirrorsResponse(error=code, message=message)
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The values of `definition`, by name. Raises DecodeError."""
+        return _values(self.definition)
+
+
+def definition_fields(values: Mapping[str, Any]) -> list[MirrorField]:
+    """Return fields as `definition` has them. Raises TypeError for a value that JSON does not have."""
+    import json  # here: most brokers have no mirrors
+
+    return [MirrorField(name, json.dumps(value)) for name, value in values.items()]
+
+
+def _values(definition: Sequence[MirrorField]) -> dict[str, Any]:
+    import json
+
+    values: dict[str, Any] = {}
+    for each in definition:
+        if each.name in values:
+            raise DecodeError(f"{each.name} is given twice")
+        try:
+            values[each.name] = json.loads(each.value)
+        except (ValueError, RecursionError) as error:
+            raise DecodeError(f"{each.name} is not JSON: {error}") from error
+    return values

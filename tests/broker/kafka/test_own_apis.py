@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import pytest
@@ -17,6 +17,12 @@ from barnabas.protocol.kafka.apis import KAFKA_APIS, OWN_APIS
 from barnabas.protocol.kafka.client import own_apis
 from barnabas.protocol.messages.api_key import OWN_KEYS
 from barnabas.protocol.messages.cluster.explain_start import ExplainStartRequest
+from barnabas.protocol.messages.cluster.mirrors import (
+    MirrorAction,
+    MirrorField,
+    MirrorsRequest,
+    definition_fields,
+)
 from barnabas.protocol.messages.cluster.standby import StandbyAction, StandbyRequest
 from barnabas.protocol.messages.groups.explain_group import ExplainGroupRequest
 from barnabas.protocol.messages.topics.explain_topic import ExplainTopicRequest
@@ -48,6 +54,11 @@ def ask(daemon: Daemon, api: Any, request: Any) -> Any:
     return connected(daemon, lambda connection: connection.request(api, request))
 
 
+def mirrors(daemon: Daemon, action: MirrorAction, name: str, fields: Mapping[str, Any] | None = None) -> Any:
+    definition = definition_fields(fields or {})
+    return ask(daemon, own_apis.MIRRORS, MirrorsRequest(action=action, names=[name], definition=definition))
+
+
 @pytest.mark.parametrize(
     ("version", "software"), [(3, "barnabas"), (4, "barnabas"), (4, "librdkafka"), (4, "barnabas-python"), (2, "")]
 )
@@ -70,10 +81,53 @@ def test_the_active_broker_of_a_standby_tells_its_identity_and_its_metadata(daem
     assert told.data or told.snapshot is not None
 
 
-def test_a_request_with_an_unknown_action_is_refused(daemon: Daemon) -> None:
-    found = ask(daemon, own_apis.STANDBY, StandbyRequest(action="clone"))
+def test_a_mirror_is_created_altered_described_and_deleted(daemon: Daemon) -> None:
+    fields = {"bootstrap": ["127.0.0.1:1"], "topics": ["own-.*"], "desired": "paused"}
+    created = mirrors(daemon, MirrorAction.CREATE, "own", fields)
+    (mirror,) = created.mirrors
+    assert (created.error, mirror.name, mirror.state) == (ErrorCode.NONE, "own", "paused")
+    assert mirror.fields | fields == mirror.fields
+    mirrors(daemon, MirrorAction.ALTER, "own", {"max_bytes_per_second": 7})
+    (mirror,) = ask(daemon, own_apis.MIRRORS, MirrorsRequest(action=MirrorAction.DESCRIBE)).mirrors
+    assert (mirror.fields["max_bytes_per_second"], mirror.fields["command_config"]) == (7, None)
+    assert mirrors(daemon, MirrorAction.CREATE, "own", fields).error == ErrorCode.DUPLICATE_RESOURCE
+    deleted = mirrors(daemon, MirrorAction.DELETE, "own")
+    assert (deleted.error, deleted.released) == (ErrorCode.NONE, [])
+    assert mirrors(daemon, MirrorAction.DESCRIBE, "own").error == ErrorCode.RESOURCE_NOT_FOUND
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ([MirrorField("topics", "[")], "topics is not JSON: "),
+        ([MirrorField("topics", "[" * 100_000)], "topics is not JSON: "),
+        ([MirrorField("topics", '["a"]'), MirrorField("topics", '["b"]')], "topics is given twice"),
+        ([MirrorField("topics", '"a"')], "topics is not a list of texts"),
+        ([MirrorField("colour", "1")], "unknown field colour; "),
+    ],
+    ids=["cut", "deep", "twice", "type", "unknown"],
+)
+@pytest.mark.parametrize("action", [MirrorAction.CREATE, MirrorAction.PROMOTE])
+def test_a_definition_that_is_wrong_is_refused(
+    daemon: Daemon, action: MirrorAction, fields: list[MirrorField], reason: str
+) -> None:
+    found = ask(daemon, own_apis.MIRRORS, MirrorsRequest(action=action, names=["wrong"], definition=fields))
     assert found.error == ErrorCode.INVALID_REQUEST
-    assert found.message.startswith("action='clone' is not one of identify, ")
+    assert reason in found.message
+
+
+@pytest.mark.parametrize(
+    ("api", "request_", "first"),
+    [
+        (own_apis.STANDBY, StandbyRequest(action="clone"), "identify"),
+        (own_apis.MIRRORS, MirrorsRequest(action="clone", names=["m"]), "create"),
+    ],
+    ids=["standby", "mirrors"],
+)
+def test_a_request_with_an_unknown_action_is_refused(daemon: Daemon, api: Any, request_: Any, first: str) -> None:
+    found = ask(daemon, api, request_)
+    assert found.error == ErrorCode.INVALID_REQUEST
+    assert found.message.startswith(f"action='clone' is not one of {first}, ")
 
 
 def test_a_topic_a_group_and_the_start_are_explained(daemon: Daemon) -> None:
@@ -94,12 +148,14 @@ def test_a_topic_a_group_and_the_start_are_explained(daemon: Daemon) -> None:
 @pytest.mark.parametrize(
     ("api", "request_", "code"),
     [
+        (own_apis.MIRRORS, MirrorsRequest(action=MirrorAction.DESCRIBE), ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+        (own_apis.MIRRORS, MirrorsRequest(action="clone"), ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
         (own_apis.STANDBY, StandbyRequest(action=StandbyAction.IDENTIFY), ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
         (own_apis.EXPLAIN_START, ExplainStartRequest(), ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
         (own_apis.EXPLAIN_TOPIC, ExplainTopicRequest(topic="t"), ErrorCode.TOPIC_AUTHORIZATION_FAILED),
         (own_apis.EXPLAIN_GROUP, ExplainGroupRequest(group_id="g"), ErrorCode.GROUP_AUTHORIZATION_FAILED),
     ],
-    ids=["standby", "explain_start", "explain_topic", "explain_group"],
+    ids=["mirrors", "mirrors_unknown", "standby", "explain_start", "explain_topic", "explain_group"],
 )
 def test_they_need_the_rights_that_they_need_in_the_native_dialect(
     guarded: Daemon, api: Any, request_: Any, code: ErrorCode

@@ -22,7 +22,7 @@ from barnabas.protocol.messages.data.list_offsets import EARLIEST_TIMESTAMP
 from barnabas.protocol.topic_partition import TopicPartition
 from tests.support.daemon import Daemon, start_daemon
 from tests.support.metrics import wait_for_metric
-from tests.support.mirrors.copies import MIRROR, admin_of, has_copied, segments, until
+from tests.support.mirrors.copies import MIRROR, admin_of, has_copied, problems_of, segments, until
 
 
 @pytest.fixture
@@ -152,13 +152,13 @@ async def test_a_topic_made_again_a_deleted_one_and_an_occupied_name_are_reporte
     await produce(copy, "t-occupied", range(2), 1)
     await create(copy, source)
     found = await until(copy, has_copied(10))
-    assert dict(found.problems) == {"t-occupied": "a topic of this name exists here; delete it, or exclude it"}
+    assert problems_of(found) == {"t-occupied": "a topic of this name exists here; delete it, or exclude it"}
     async with admin_of(source) as admin:
         await admin.delete_topic("t-again")
         await admin.delete_topic("t-deleted")
         await admin.create_topic("t-again", partitions=1)
-    found = await until(copy, lambda found: "created again at the source" in dict(found.problems).get("t-again", ""))
-    problems = dict(found.problems)
+    found = await until(copy, lambda found: "created again at the source" in problems_of(found).get("t-again", ""))
+    problems = problems_of(found)
     assert "does not exist at the source" in problems["t-deleted"]
     assert {each.topic: each.state for each in found.topics} == {
         "t-again": "failed",
@@ -189,7 +189,7 @@ async def test_a_topic_deleted_on_both_sides_is_forgotten_and_copied_when_it_com
     source.create_topic("t-gone", partitions=1)
     await produce(source, "t-gone", range(4), 1)
     found = await until(copy, has_copied(7))
-    assert dict(found.problems) == {"t-stays": "the topic was deleted here; resume the mirror to copy it again"}
+    assert problems_of(found) == {"t-stays": "the topic was deleted here; resume the mirror to copy it again"}
 
 
 async def test_the_start_of_new_copies_can_be_the_end_or_a_time(source: Daemon, copy: Daemon) -> None:

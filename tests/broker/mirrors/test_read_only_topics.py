@@ -138,17 +138,18 @@ def test_followed_configs_are_refused_and_local_ones_changed(wire: WireClient) -
 def test_a_deleted_topic_may_be_created_by_clients_and_is_written(wire: WireClient, batch: Batch) -> None:
     (deleted,) = wire.call(ApiKey.DELETE_TOPICS, DeleteTopicsRequest(names=["doomed"])).topics
     assert deleted.error is ErrorCode.NONE
-    (east,) = wire.call(ApiKey.MIRRORS, MirrorsRequest(MirrorAction.DESCRIBE, ["east"])).mirrors
+    (east,) = wire.call(ApiKey.MIRRORS, MirrorsRequest(action=MirrorAction.DESCRIBE, names=["east"])).mirrors
     assert [(each.topic, each.state) for each in east.topics] == [("doomed", "deleted_here"), ("orders", "mirrored")]
     wire.create_topic("doomed")
     assert wire.produce("doomed", batch()).error is ErrorCode.NONE
 
 
 def test_released_topics_are_written_immediately(wire: WireClient, kafka: KafkaWire, batch: Batch) -> None:
-    refused = wire.call(ApiKey.MIRRORS, MirrorsRequest(MirrorAction.DELETE, ["west"]))
+    refused = wire.call(ApiKey.MIRRORS, MirrorsRequest(action=MirrorAction.DELETE, names=["west"]))
     assert refused.error is POLICY
     assert wire.produce("free", batch()).error is POLICY
-    deleted = wire.call(ApiKey.MIRRORS, MirrorsRequest(MirrorAction.DELETE, ["west"], releases_topics=True))
+    release = MirrorsRequest(action=MirrorAction.DELETE, names=["west"], releases_topics=True)
+    deleted = wire.call(ApiKey.MIRRORS, release)
     assert (deleted.error, deleted.released) == (ErrorCode.NONE, ["free"])
     assert kafka.produce(9, "free", batch()).error_code == ErrorCode.NONE
     assert wire.end_offset("free") == 1

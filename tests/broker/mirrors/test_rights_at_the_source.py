@@ -13,7 +13,7 @@ from barnabas.protocol.messages.security.resources import Operation, ResourceTyp
 from tests.support.authorization.describe_world import JAAS, call, log_in
 from tests.support.daemon import Daemon, start_daemon
 from tests.support.kafka.kafka_wire import KafkaWire
-from tests.support.mirrors.copies import MIRROR, admin_of, until
+from tests.support.mirrors.copies import MIRROR, admin_of, problems_of, until
 from tests.support.storage.records import plain
 
 USER = "viewer"
@@ -127,7 +127,7 @@ async def test_each_missing_right_is_an_error_of_its_topic_only(
                 command_config=str(login),
             )
             found = await until(copy, has_settled)
-            problems = dict(found.problems)
+            problems = problems_of(found)
             expected = {"no-configs", "hidden"} if by_name else {"no-configs"}
             assert set(problems) == expected
             assert "DESCRIBE_CONFIGS" in problems["no-configs"]

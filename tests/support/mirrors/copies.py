@@ -43,6 +43,11 @@ def has_copied(total: int) -> Callable[[MirrorDescription], bool]:
     return condition
 
 
+def problems_of(found: MirrorDescription) -> dict[str, str]:
+    """Return the reasons, by topic."""
+    return {each.topic: each.reason for each in found.problems}
+
+
 def segments(data: Path, topic: str) -> dict[str, bytes]:
     """Return the bytes of a topic's segments in a log directory."""
     return {
