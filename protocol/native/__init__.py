@@ -1,1 +1,1 @@
-"""The native dialect: msgpack headers followed by record batches. docs/protocol.md is its specification."""
+"""The native dialect: msgpack headers followed by record batches. docs/native.md is its specification."""

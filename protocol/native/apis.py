@@ -1,8 +1,9 @@
 """The table of the native dialect's APIs and their codecs.
 
-A codec is four functions of a module in this folder: encode_ and decode_ of a request and of its answer. The module and
-the neutral types that it imports are loaded at the API's first request: most brokers serve few of them, and loading all
-of them would add a quarter to the time of a start.
+A codec is four functions of a module in this folder: encode_ and decode_ of a request and of its answer, but for the
+APIs of bodies.py, of which the module has the client's half. The module and the neutral types that it imports are
+loaded at the API's first request: most brokers serve few of them, and loading all of them would add a quarter to the
+time of a start.
 """
 
 from __future__ import annotations
@@ -101,14 +102,17 @@ def native_api(api: int) -> NativeApi:
 
 
 def _load(api: int) -> NativeApi:
+    from barnabas.protocol.native.bodies import SERVED  # here: a start lists the APIs, and serves none of them
+
     row = NATIVE_APIS[api]
     module = import_module(f"{__package__}.{row.module}")
-    decode_request = getattr(module, f"decode_{row.request}")
+    served = SERVED.get(api)
+    decode_request = served.decode_request if served else getattr(module, f"decode_{row.request}")
     decode_response = getattr(module, f"decode_{row.response}")
     codec = NativeApi(
         getattr(module, f"encode_{row.request}"),
         decode_request if row.records_follow == "request" else _bare(decode_request),
-        getattr(module, f"encode_{row.response}"),
+        served.encode_response if served else getattr(module, f"encode_{row.response}"),
         decode_response if row.records_follow == "response" else _bare(decode_response),
     )
     _loaded[api] = codec

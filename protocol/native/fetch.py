@@ -12,18 +12,13 @@ from typing import Any
 
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.messages.data.fetch import (
-    DEFAULT_MAX_BYTES,
-    READ_COMMITTED,
-    READ_UNCOMMITTED,
     AbortedTransaction,
-    FetchPartition,
     FetchPartitionResult,
     FetchRequest,
     FetchResponse,
-    FetchTopic,
     FetchTopicResult,
 )
-from barnabas.protocol.native.fields import INT32, INT64, array, error_code, field, integer, row, text, topics_of
+from barnabas.protocol.native.fields import INT32, INT64, array, error_code, field, integer, row, text
 
 _COUNT = (0, INT32[1])
 
@@ -53,41 +48,6 @@ def encode_request(request: FetchRequest) -> dict[str, Any]:
     }
 
 
-def decode_request(body: dict[str, Any]) -> FetchRequest:
-    """Raises DecodeError, naming the field."""
-    return FetchRequest(
-        max_wait_ms=integer(field(body, "max_wait_ms", 0), "max_wait_ms", _COUNT),
-        min_bytes=integer(field(body, "min_bytes", 1), "min_bytes", _COUNT),
-        max_bytes=integer(field(body, "max_bytes", DEFAULT_MAX_BYTES), "max_bytes", _COUNT),
-        isolation=integer(field(body, "isolation", READ_UNCOMMITTED), "isolation", (READ_UNCOMMITTED, READ_COMMITTED)),
-        topics=topics_of(field(body, "topics"), FetchTopic, _partition),
-    )
-
-
-def encode_response(response: FetchResponse) -> dict[str, Any]:
-    """The body of an answer; the records are sent after it."""
-    return {
-        "topics": [
-            [
-                topic.name,
-                [
-                    [
-                        p.partition,
-                        int(p.error),
-                        p.high_watermark,
-                        p.last_stable_offset,
-                        p.log_start_offset,
-                        [[aborted.producer_id, aborted.first_offset] for aborted in p.aborted],
-                        0 if p.records is None else p.records.size,
-                    ]
-                    for p in topic.partitions
-                ],
-            ]
-            for topic in response.topics
-        ]
-    }
-
-
 def decode_response(body: dict[str, Any], records: memoryview) -> FetchResponse:
     """Decode an answer; `records` of a partition is a `FetchedRecords` or None. Raises DecodeError."""
     position = 0
@@ -107,15 +67,6 @@ def decode_response(body: dict[str, Any], records: memoryview) -> FetchResponse:
     if position != len(records):
         raise DecodeError(f"the sizes add up to {position}, but {len(records)} bytes of records follow the header")
     return FetchResponse(topics)
-
-
-def _partition(entry: Any) -> FetchPartition:
-    partition, offset, max_bytes = row(entry, "partitions[]", 3)
-    return FetchPartition(
-        integer(partition, "partition", INT32),
-        integer(offset, "offset", INT64),
-        integer(max_bytes, "max_bytes", _COUNT),
-    )
 
 
 def _result(entry: Any) -> tuple[FetchPartitionResult, int]:

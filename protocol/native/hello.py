@@ -9,33 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 from barnabas.protocol.messages.cluster.api_versions import ApiVersionRange, ApiVersionsRequest, ApiVersionsResponse
-from barnabas.protocol.native.apis import KEYS, NUMBERS
+from barnabas.protocol.native.apis import KEYS
 from barnabas.protocol.native.fields import INT16, INT32, array, field, integer, row, text
 
 
 def encode_request(request: ApiVersionsRequest) -> dict[str, Any]:
     """The body of a request."""
     return {"client": request.client, "client_version": request.client_version}
-
-
-def decode_request(body: dict[str, Any]) -> ApiVersionsRequest:
-    """Raises DecodeError, naming the field."""
-    return ApiVersionsRequest(
-        client=text(field(body, "client", ""), "client"),
-        client_version=text(field(body, "client_version", ""), "client_version"),
-    )
-
-
-def encode_response(response: ApiVersionsResponse) -> dict[str, Any]:
-    """The body of an answer."""
-    return {
-        "server": response.server,
-        "server_version": response.server_version,
-        "cluster_id": response.cluster_id,
-        "node_id": response.node_id,
-        "apis": [[NUMBERS.get(entry.api, entry.api), entry.min_version, entry.max_version] for entry in response.apis],
-        "max_frame_bytes": response.max_frame_bytes,
-    }
 
 
 def decode_response(body: dict[str, Any]) -> ApiVersionsResponse:

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from barnabas.protocol.messages.data.fetch import READ_COMMITTED, READ_UNCOMMITTED
 from barnabas.protocol.messages.data.list_offsets import (
-    ListOffsetsPartition,
     ListOffsetsPartitionResult,
     ListOffsetsRequest,
     ListOffsetsResponse,
-    ListOffsetsTopic,
     ListOffsetsTopicResult,
 )
 from barnabas.protocol.native.fields import INT32, INT64, error_code, field, integer, row, topics_of
@@ -28,27 +25,6 @@ def encode_request(request: ListOffsetsRequest) -> dict[str, Any]:
     }
 
 
-def decode_request(body: dict[str, Any]) -> ListOffsetsRequest:
-    """Raises DecodeError, naming the field."""
-    topics = topics_of(
-        field(body, "topics"), lambda name, partitions: ListOffsetsTopic(name=name, partitions=partitions), _partition
-    )
-    isolation = field(body, "isolation", READ_UNCOMMITTED)
-    return ListOffsetsRequest(
-        isolation=integer(isolation, "isolation", (READ_UNCOMMITTED, READ_COMMITTED)), topics=topics
-    )
-
-
-def encode_response(response: ListOffsetsResponse) -> dict[str, Any]:
-    """The body of an answer."""
-    return {
-        "topics": [
-            [topic.name, [[p.partition, int(p.error), p.offset, p.timestamp, p.leader_epoch] for p in topic.partitions]]
-            for topic in response.topics
-        ]
-    }
-
-
 def decode_response(body: dict[str, Any]) -> ListOffsetsResponse:
     """Raises DecodeError, naming the field."""
     topics = topics_of(
@@ -57,13 +33,6 @@ def decode_response(body: dict[str, Any]) -> ListOffsetsResponse:
         _result,
     )
     return ListOffsetsResponse(topics=topics)
-
-
-def _partition(entry: Any) -> ListOffsetsPartition:
-    partition, timestamp = row(entry, "partitions[]", 2)
-    return ListOffsetsPartition(
-        partition=integer(partition, "partition", INT32), timestamp=integer(timestamp, "timestamp", INT64)
-    )
 
 
 def _result(entry: Any) -> ListOffsetsPartitionResult:

@@ -18,39 +18,13 @@ from barnabas.protocol.messages.topics.metadata import (
     PartitionMetadata,
     TopicMetadata,
 )
-from barnabas.protocol.native.fields import INT32, array, boolean, error_code, field, integer, row, text
-from barnabas.protocol.uuids import parse_uuid, uuid_text
+from barnabas.protocol.native.fields import INT32, array, error_code, field, integer, row, text
+from barnabas.protocol.uuids import parse_uuid
 
 
 def encode_request(request: MetadataRequest) -> dict[str, Any]:
     """The body of a request."""
     return {"topics": request.names, "allow_auto_creation": request.allow_auto_creation}
-
-
-def decode_request(body: dict[str, Any]) -> MetadataRequest:
-    """Raises DecodeError, naming the field."""
-    topics = field(body, "topics", None)
-    return MetadataRequest.of_names(
-        None if topics is None else [text(name, "topics[]") for name in array(topics, "topics")],
-        allow_auto_creation=boolean(field(body, "allow_auto_creation", False), "allow_auto_creation"),
-    )
-
-
-def encode_response(response: MetadataResponse) -> dict[str, Any]:
-    """The body of an answer."""
-    return {
-        "cluster_id": response.cluster_id,
-        "brokers": [[broker.node_id, broker.host, broker.port] for broker in response.brokers],
-        "topics": [
-            [
-                int(topic.error),
-                topic.name or "",
-                uuid_text(topic.topic_id),
-                [[int(p.error), p.partition, p.leader, p.leader_epoch] for p in topic.partitions],
-            ]
-            for topic in response.topics
-        ],
-    }
 
 
 def decode_response(body: dict[str, Any]) -> MetadataResponse:

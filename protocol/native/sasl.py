@@ -24,16 +24,6 @@ def encode_handshake(request: SaslHandshakeRequest) -> dict[str, Any]:
     return {"mechanism": request.mechanism}
 
 
-def decode_handshake(body: dict[str, Any]) -> SaslHandshakeRequest:
-    """Raises DecodeError, naming the field."""
-    return SaslHandshakeRequest(mechanism=text(field(body, "mechanism"), "mechanism"))
-
-
-def encode_handshake_response(response: SaslHandshakeResponse) -> dict[str, Any]:
-    """The body of an answer."""
-    return {"error": int(response.error), "mechanisms": list(response.mechanisms)}
-
-
 def decode_handshake_response(body: dict[str, Any]) -> SaslHandshakeResponse:
     """Raises DecodeError, naming the field."""
     return SaslHandshakeResponse(
@@ -45,21 +35,6 @@ def decode_handshake_response(body: dict[str, Any]) -> SaslHandshakeResponse:
 def encode_authenticate(request: SaslAuthenticateRequest) -> dict[str, Any]:
     """The body of a request."""
     return {"auth_bytes": request.auth_bytes}
-
-
-def decode_authenticate(body: dict[str, Any]) -> SaslAuthenticateRequest:
-    """Raises DecodeError, naming the field."""
-    return SaslAuthenticateRequest(auth_bytes=binary(field(body, "auth_bytes"), "auth_bytes"))
-
-
-def encode_authenticate_response(response: SaslAuthenticateResponse) -> dict[str, Any]:
-    """The body of an answer."""
-    return {
-        "error": int(response.error),
-        "message": response.message or None,
-        "auth_bytes": response.auth_bytes,
-        "session_lifetime_ms": response.session_lifetime_ms,
-    }
 
 
 def decode_authenticate_response(body: dict[str, Any]) -> SaslAuthenticateResponse:
