@@ -1,305 +1,218 @@
-"""A client written from docs/protocol.md alone, with sockets and msgpack and no code of Barnabas.
-
-Change the page too if this client has to change for any reason but a mistake in it.
-"""
+"""The clients of docs/native.md, as written there: sockets, msgpack, and no code of Barnabas."""
 
 from __future__ import annotations
 
+import asyncio
+import os
 import re
-import socket
+import shutil
 import struct
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import msgpack
 import pytest
+import trustme
 
+from barnabas import Producer, ProducerConfig
+from tests.support.answers.brokers import ports_of
 from tests.support.daemon import Daemon, start_daemon
+from tests.support.tls import authority_pem, pem_bundle, write_private
 
-PAGE = Path(__file__).parents[3] / "docs" / "protocol.md"
-
-
-# --- the client
-
-
-def crc32c(data: bytes) -> int:
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc ^= byte
-        for _ in range(8):
-            crc = (crc >> 1) ^ (0x82F63B78 if crc & 1 else 0)
-    return crc ^ 0xFFFFFFFF
+PAGE = (Path(__file__).parents[3] / "docs" / "native.md").read_text(encoding="utf-8")
+TIME_MS = 1_700_000_000_000
 
 
-def varint(value: int) -> bytes:
-    value = (value << 1) ^ (value >> 63)
-    out = bytearray()
-    while value > 127:
-        out.append(value & 127 | 128)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def read_varint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 127) << shift
-        shift += 7
-        if byte < 128:
-            return (value >> 1) ^ -(value & 1), at
-
-
-def nullable(data: bytes | None) -> bytes:
-    return varint(-1) if data is None else varint(len(data)) + data
-
-
-def read_nullable(data: bytes, at: int) -> tuple[bytes | None, int]:
-    size, at = read_varint(data, at)
-    return (None, at) if size < 0 else (data[at : at + size], at + size)
-
-
-def make_batch(timestamp: int, records: list[tuple[bytes | None, bytes | None]]) -> bytes:
-    payload = b""
-    for delta, (key, value) in enumerate(records):
-        record = b"\0" + varint(0) + varint(delta) + nullable(key) + nullable(value) + varint(1)
-        record += varint(1) + b"h" + nullable(b"header")
-        payload += varint(len(record)) + record
-    checked = struct.pack(">hiqqqhii", 0, len(records) - 1, timestamp, timestamp, -1, -1, -1, len(records))
-    checked += payload
-    return struct.pack(">qiibI", 0, 9 + len(checked), -1, 2, crc32c(checked)) + checked
-
-
-def read_batches(data: bytes) -> Iterator[tuple[int, int, bytes | None, bytes | None]]:
-    at = 0
-    while at + 61 <= len(data):
-        base, length = struct.unpack_from(">qi", data, at)
-        if at + 12 + length > len(data):
-            return
-        assert data[at + 16] == 2
-        assert struct.unpack_from(">I", data, at + 17)[0] == crc32c(data[at + 21 : at + 12 + length])
-        base_timestamp = struct.unpack_from(">q", data, at + 27)[0]
-        (count,) = struct.unpack_from(">i", data, at + 57)
-        position = at + 61
-        for _ in range(count):
-            size, position = read_varint(data, position)
-            end = position + size
-            timestamp_delta, position = read_varint(data, position + 1)
-            offset_delta, position = read_varint(data, position)
-            key, position = read_nullable(data, position)
-            value, position = read_nullable(data, position)
-            yield base + offset_delta, base_timestamp + timestamp_delta, key, value
-            position = end
-        at += 12 + length
-
-
-def frame_of(api: int, body: dict[str, Any], correlation_id: int, records: bytes = b"") -> bytes:
-    header: bytes = msgpack.packb([api, 0, correlation_id, "stranger", body])
-    return struct.pack(">iI", 4 + len(header) + len(records), 0xB7 << 24 | len(header)) + header + records
-
-
-class StrangerClient:
-    def __init__(self, host: str, port: int) -> None:
-        self.socket = socket.create_connection((host, port), timeout=30)
-        self.correlation_id = 0
-
-    def request(self, api: int, body: dict[str, Any], records: bytes = b"") -> tuple[int, dict[str, Any], bytes]:
-        self.correlation_id += 1
-        self.socket.sendall(frame_of(api, body, self.correlation_id, records))
-        (size,) = struct.unpack(">i", self.read(4))
-        frame = self.read(size)
-        assert frame[0] == 0xB7
-        end = 4 + int.from_bytes(frame[1:4], "big")
-        answer_api, version, correlation_id, error, answer = msgpack.unpackb(frame[4:end])
-        assert (answer_api, version, correlation_id) == (api, 0, self.correlation_id)
-        return error, answer, frame[end:]
-
-    def read(self, size: int) -> bytes:
-        data = b""
-        while len(data) < size:
-            piece = self.socket.recv(size - len(data))
-            assert piece, "the broker closed the connection"
-            data += piece
-        return data
-
-    def close(self) -> None:
-        self.socket.close()
-
-
-# --- the tests
+def program(language: str) -> str:
+    (found,) = re.findall(rf"^```{language}\n(.*?)^```$", PAGE, flags=re.DOTALL | re.MULTILINE)
+    return str(found)
 
 
 @pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    with start_daemon(tmp_path_factory.mktemp("stranger")) as running:
+def clients(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    """The command of each client whose language is installed."""
+    directory = tmp_path_factory.mktemp("clients")
+    commands = {}
+    for language, name, interpreter in (("python", "client.py", sys.executable), ("javascript", "client.mjs", "node")):
+        (directory / name).write_text(program(language), encoding="utf-8")
+        if shutil.which(interpreter):
+            commands[language] = [interpreter, str(directory / name)]
+    return commands
+
+
+@pytest.fixture(scope="module")
+def authority_file(tmp_path_factory: pytest.TempPathFactory, authority: trustme.CA) -> Path:
+    return write_private(tmp_path_factory.mktemp("authority") / "ca.pem", authority_pem(authority))
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory, server_certificate: trustme.LeafCert) -> Iterator[Daemon]:
+    directory = tmp_path_factory.mktemp("stranger")
+    with start_daemon(
+        directory,
+        "listeners=PLAINTEXT://127.0.0.1:0,SECURE://127.0.0.1:0",
+        "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SECURE:SASL_SSL",
+        "ssl.keystore.type=PEM",
+        f"ssl.keystore.location={write_private(directory / 'broker.pem', pem_bundle(server_certificate))}",
+        "sasl.enabled.mechanisms=PLAIN",
+        "listener.name.secure.plain.sasl.jaas.config="
+        'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="se:cret";',
+        "num.partitions=2",
+    ) as running:
         yield running
 
 
+@pytest.fixture(scope="module")
+def page() -> ModuleType:
+    module = ModuleType("page")
+    exec(compile(program("python"), "docs/native.md", "exec"), module.__dict__)
+    return module
+
+
 @pytest.fixture
-def client(daemon: Daemon) -> Iterator[StrangerClient]:
-    connected = StrangerClient(daemon.host, daemon.port)
+def client(daemon: Daemon, page: ModuleType) -> Iterator[Any]:
+    connected = page.Client(f"{daemon.host}:{daemon.port}")
     yield connected
-    connected.close()
+    connected.socket.close()
 
 
-def test_a_stranger_creates_a_topic_produces_and_reads_it_back(client: StrangerClient) -> None:
-    error, hello, _ = client.request(18, {"client": "stranger", "client_version": "1"})
-    assert error == 0
-    assert [0, 0, 0] in hello["apis"]
-    assert hello["max_frame_bytes"] == 104857600
-
-    error, created, _ = client.request(19, {"topics": [["letters", 2, -1, [["retention.ms", "-1"]]]]})
-    assert error == 0
-    name, topic_error, message, topic_id, partitions = created["topics"][0]
-    assert (name, topic_error, partitions) == ("letters", 0, 2), message
-
-    error, metadata, _ = client.request(3, {"topics": None})
-    assert error == 0
-    (letters,) = [topic for topic in metadata["topics"] if topic[1] == "letters"]
-    assert letters[:3] == [0, "letters", topic_id]
-    assert [(p[0], p[1]) for p in letters[3]] == [(0, 0), (0, 1)]
-    assert metadata["brokers"][0][1:] == [client.socket.getpeername()[0], client.socket.getpeername()[1]]
-
-    first = make_batch(1_000_000_000_000, [(b"a", b"alpha"), (None, b"nobody")])
-    second = make_batch(1_000_000_000_500, [(b"b", None)])
-    error, produced, _ = client.request(
-        0, {"acks": -1, "topics": [["letters", [[0, len(first)], [1, len(second)]]]]}, first + second
+def run(
+    clients: dict[str, list[str]], language: str, *arguments: str, **environ: str
+) -> subprocess.CompletedProcess[str]:
+    if language not in clients:
+        pytest.skip("node is not on the PATH")
+    return subprocess.run(
+        [*clients[language], *arguments],
+        env={**os.environ, "PYTHONIOENCODING": "utf-8", **environ},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+        check=False,
     )
-    assert error == 0
-    assert [entry[:4] for entry in produced["topics"][0][1]] == [[0, 0, None, 0], [1, 0, None, 0]]
 
-    error, fetched, records = client.request(
-        1, {"max_wait_ms": 100, "topics": [["letters", [[0, 1, 1 << 20], [1, 0, 1 << 20]]]]}
-    )
-    assert error == 0
+
+def secure(login: str, authority_file: Path) -> dict[str, str]:
+    trust = str(authority_file)
+    return {"LOGIN": login, "AUTHORITY": trust, "TLS": "1", "NODE_EXTRA_CA_CERTS": trust}
+
+
+@pytest.mark.parametrize("listener", ["PLAINTEXT", "SECURE"])
+@pytest.mark.parametrize("language", ["python", "javascript"])
+def test_a_program_of_the_page_writes_a_topic_and_prints_it(
+    daemon: Daemon, clients: dict[str, list[str]], authority_file: Path, language: str, listener: str
+) -> None:
+    environ = secure("alice:se:cret", authority_file) if listener == "SECURE" else {}
+    address, topic = f"127.0.0.1:{ports_of(daemon)[listener]}", f"{language}-{listener}"
+
+    wrote = run(clients, language, address, topic, "alpha", "", **environ)
+    wrote_more = run(clients, language, address, topic, "gämma", **environ)
+
+    assert (wrote.returncode, wrote.stdout) == (0, "0\t0\talpha\n0\t1\t\n"), wrote.stderr
+    assert (wrote_more.returncode, wrote_more.stdout) == (0, "0\t0\talpha\n0\t1\t\n0\t2\tgämma\n"), wrote_more.stderr
+
+
+def test_the_clients_of_the_page_have_at_most_100_lines() -> None:
+    assert [len(program(language).splitlines()) <= 100 for language in ("python", "javascript")] == [True, True]
+
+
+@pytest.mark.parametrize("language", ["python", "javascript"])
+def test_a_refused_login_says_why(
+    daemon: Daemon, clients: dict[str, list[str]], language: str, authority_file: Path
+) -> None:
+    address = f"127.0.0.1:{ports_of(daemon)['SECURE']}"
+
+    refused = run(clients, language, address, "t", **secure("alice:guess", authority_file))
+
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "error 58: Authentication failed: Invalid username or password" in refused.stderr
+
+
+def test_hello_lists_the_apis_of_the_page(client: Any) -> None:
+    described = {
+        int(api) for title in re.findall(r"^### (.*)", PAGE, re.MULTILINE) for api in re.findall(r"\d+", title)
+    }
+    hello = client.hello
+
+    assert described <= {api for api, _, _ in hello["apis"]}
+    assert all(versions == [0, 0] for _, *versions in hello["apis"])
+    assert (hello["server"], hello["max_frame_bytes"]) == ("barnabas", 100 * 1024 * 1024)
+
+
+def test_metadata_creates_a_topic_only_where_asked_to_and_names_the_address_of_the_listener(client: Any) -> None:
+    host, port = client.socket.getpeername()
+
+    missing, _ = client.request(3, {"topics": ["made", "no/name"]})
+    assert [topic[:2] for topic in missing["topics"]] == [[3, "made"], [17, "no/name"]]
+    assert client.partitions("made") == [0, 1]
+    everything, _ = client.request(3, {})
+
+    assert [broker[1:] for broker in everything["brokers"]] == [[host, port]]
+    (made,) = [topic for topic in everything["topics"] if topic[1] == "made"]
+    assert (made[0], len(made[2])) == (0, 22)
+    assert sorted(row[:3] for row in made[3]) == [[0, 0, 1], [0, 1, 1]]
+
+
+def test_batches_of_several_partitions_share_a_request_and_an_answer(client: Any, page: ModuleType) -> None:
+    client.partitions("several")
+    first = page.make_batch([(b"a", b"alpha"), (None, b"nobody")], TIME_MS)
+    second = page.make_batch([(b"b", None)], TIME_MS + 500)
+
+    topics = [["several", [[0, len(first)], [1, len(second)]]]]
+    produced, _ = client.request(0, {"acks": 1, "topics": topics}, first + second)
+    assert produced["topics"] == [["several", [[0, 0, None, 0, -1, 0], [1, 0, None, 0, -1, 0]]]]
+
+    fetched, records = client.request(1, {"topics": [["several", [[0, 1, 1 << 20], [1, 0, 1 << 20]]]]})
     zero, one = fetched["topics"][0][1]
-    assert (zero[1], zero[2], one[2]) == (0, 2, 1)
+    assert (zero[:6], one[:6]) == ([0, 0, 2, 2, 0, []], [1, 0, 1, 1, 0, []])
     assert zero[6] + one[6] == len(records)
-    in_zero = [record for record in read_batches(records[: zero[6]]) if record[0] >= 1]
-    assert in_zero == [(1, 1_000_000_000_000, None, b"nobody")]
-    assert list(read_batches(records[zero[6] :])) == [(0, 1_000_000_000_500, b"b", None)]
-
-    for timestamp, in_zero_and_one in (
-        (-1, [[0, 2, -1], [0, 1, -1]]),
-        (-2, [[0, 0, -1], [0, 0, -1]]),
-        (-3, [[0, 0, 1_000_000_000_000], [0, 0, 1_000_000_000_500]]),
-        (1_000_000_000_001, [[0, -1, -1], [0, 0, 1_000_000_000_500]]),
-    ):
-        error, listed, _ = client.request(2, {"topics": [["letters", [[0, timestamp], [1, timestamp]]]]})
-        assert error == 0
-        assert [entry[1:4] for entry in listed["topics"][0][1]] == in_zero_and_one
-
-    error, described, _ = client.request(32, {"resources": [[2, "letters", ["retention.ms"]]]})
-    assert error == 0
-    assert described["resources"][0][4][0][:4] == ["retention.ms", "-1", "DYNAMIC_TOPIC_CONFIG", "long"]
-    error, altered, _ = client.request(33, {"resources": [[2, "letters", [["retention.ms", 0, "60000"]]]]})
-    assert (error, altered["resources"][0][2]) == (0, 0)
-    error, grown, _ = client.request(37, {"topics": [["letters", 3]]})
-    assert (error, grown["topics"][0][1]) == (0, 0)
-    error, deleted, _ = client.request(20, {"topics": ["letters"]})
-    assert (error, deleted["topics"][0][1]) == (0, 0)
-    error, metadata, _ = client.request(3, {"topics": ["letters", "no/name"]})
-    assert [topic[0] for topic in metadata["topics"]] == [3, 17]
+    assert list(page.read_batches(records[: zero[6]], 1)) == [(2, [(1, TIME_MS, None, b"nobody")])]
+    assert list(page.read_batches(records[zero[6] :], 0)) == [(1, [(0, TIME_MS + 500, b"b", None)])]
 
 
-def text(value: str) -> bytes:
-    return struct.pack(">h", len(value.encode())) + value.encode()
+def test_offsets_are_found_by_time(client: Any, page: ModuleType) -> None:
+    client.partitions("times")
+    for later in (0, 500):
+        client.produce("times", 0, page.make_batch([(None, b"v")] * 2, TIME_MS + later))
+
+    timestamps = (-1, -2, -3, TIME_MS - 1, TIME_MS + 1, TIME_MS + 501)
+    assert [client.offset("times", 0, each) for each in timestamps] == [4, 0, 2, 0, 2, -1]
 
 
-def test_a_stranger_joins_a_group_shares_it_and_leaves(daemon: Daemon, client: StrangerClient) -> None:
-    client.request(19, {"topics": [["shared", 2, -1, []]]})
-    subscription = struct.pack(">hi", 0, 1) + text("shared") + struct.pack(">i", -1)
-    joining = {
-        "group": "strangers",
-        "session_timeout_ms": 10_000,
-        "rebalance_timeout_ms": 10_000,
-        "protocol_type": "consumer",
-        "protocols": [["range", subscription]],
-    }
-    error, refused, _ = client.request(11, joining)
-    assert (error, refused["error"], refused["members"]) == (0, 79, [])
-    me = refused["member_id"]
-    error, joined, _ = client.request(11, {**joining, "member_id": me})
-    assert (error, joined["error"]) == (0, 0)
-    assert (joined["member_id"], joined["leader"], joined["protocol"], joined["skip_assignment"]) == (
-        me,
-        me,
-        "range",
-        False,
-    )
-    assert joined["members"] == [[me, None, subscription]]
+def test_the_client_reads_over_headers_and_the_marker_of_a_transaction(daemon: Daemon, client: Any) -> None:
+    async def write() -> None:
+        async with Producer(ProducerConfig(bootstrap=daemon.bootstrap, transactional_id="page")) as producer:
+            async with producer.transaction():
+                await producer.send("written", b"in it", key=b"k", partition=0, headers=[("h", b"1")])
 
-    who = {"group": "strangers", "generation": joined["generation"], "member_id": me}
-    assignment = struct.pack(">hi", 0, 1) + text("shared") + struct.pack(">iiii", 2, 0, 1, -1)
-    error, synced, _ = client.request(14, {**who, "protocol": "range", "assignments": [[me, assignment]]})
-    assert (error, synced["error"], synced["assignment"]) == (0, 0, assignment)
-    assert client.request(12, who)[1] == {"error": 0}
-    error, described, _ = client.request(15, {"groups": ["strangers", "nobody"]})
-    ours, unknown = described["groups"]
-    assert (ours[0], ours[1], ours[3], ours[4], ours[5]) == ("strangers", 0, "Stable", "consumer", "range")
-    assert ours[6][0][:3] == [me, None, "stranger"]
-    assert ours[6][0][4:] == [subscription, assignment]
-    assert unknown[1] == 69
+    client.partitions("written")
+    asyncio.run(write())
 
-    other = StrangerClient(daemon.host, daemon.port)
-    _, second, _ = other.request(11, joining)
-    # the broker waits for the first to join
-    other.socket.sendall(frame_of(11, {**joining, "member_id": second["member_id"]}, 99))
-    while client.request(12, who)[1]["error"] != 27:
-        pass
-    _, rejoined, _ = client.request(11, {**joining, "member_id": me})
-    assert sorted(member[0] for member in rejoined["members"]) == sorted([me, second["member_id"]])
-    assert rejoined["generation"] == joined["generation"] + 1
-    assert client.request(12, who)[1]["error"] == 22  # the old generation
-    other.close()
-
-    commit = {**who, "topics": [["shared", [[0, 0, -1, None]]]]}
-    assert client.request(8, commit)[1]["topics"] == [["shared", [[0, 22]]]]
-    error, left, _ = client.request(13, {"group": "strangers", "members": [[me, None, "done"], ["nobody", None, None]]})
-    assert (error, left["error"], [member[2] for member in left["members"]]) == (0, 0, [0, 25])
-    assert client.request(12, who)[1]["error"] == 25
+    ((following, records), (end, marker)) = client.fetch("written", 0, 0)
+    assert [(offset, key, value) for offset, _, key, value in records] == [(0, b"k", b"in it")]
+    assert (following, end, marker) == (1, 2, [])
 
 
-def test_what_no_group_takes_has_kafkas_code(client: StrangerClient) -> None:
-    joining = {
-        "group": "picky",
-        "session_timeout_ms": 10_000,
-        "rebalance_timeout_ms": 10_000,
-        "protocol_type": "consumer",
-        "protocols": [["range", b""]],
-    }
-    for changes, code in (
-        ({"group": ""}, 24),
-        ({"session_timeout_ms": 1}, 26),
-        ({"member_id": "nobody"}, 25),
-        ({"protocols": []}, 23),
-        ({"protocol_type": ""}, 23),
-    ):
-        error, answer, _ = client.request(11, {**joining, **changes})
-        assert (error or answer["error"]) == code, changes
-    error, answer, _ = client.request(12, {"group": "picky", "generation": 1, "member_id": "nobody"})
-    assert (error or answer["error"]) == 25
-    error, body, _ = client.request(11, {**joining, "protocols": [["range", "text"]]})
-    assert error == 42
-    assert "metadata" in body["message"]
-
-
-def test_an_unknown_api_and_a_bad_body_are_answered_and_the_connection_goes_on(client: StrangerClient) -> None:
-    error, body, _ = client.request(99, {})
-    assert error == 35
-    assert "99" in body["message"]
-    error, body, _ = client.request(1, {"topics": [["t", [[0, "five", 1]]]]})
-    assert error == 42
-    assert "offset" in body["message"]
-    error, _, _ = client.request(18, {})
-    assert error == 0
+def test_a_refused_request_is_answered_and_the_connection_goes_on(client: Any, page: ModuleType) -> None:
+    with pytest.raises(RuntimeError, match="error 35: api 99 version 0 is not served here"):
+        client.request(99, {})
+    with pytest.raises(RuntimeError, match="error 42: offset is of type str, not an integer"):
+        client.request(1, {"topics": [["t", [[0, "five", 1]]]]})
+    with pytest.raises(RuntimeError, match="error 42: the sizes add up to 1, but 2 bytes of records follow"):
+        client.request(0, {"acks": 1, "topics": [["t", [[0, 1]]]]}, b"xy")
+    with pytest.raises(RuntimeError, match="error 3: "):
+        client.produce("unmade", 0, page.make_batch([(None, b"v")], TIME_MS))
+    client.partitions("empty")
+    with pytest.raises(RuntimeError, match="error 1: "):
+        client.fetch("empty", 0, 7)
+    assert client.request(18, {})[0] == client.hello
 
 
 def test_the_page_example_is_what_the_layout_says() -> None:
-    text = PAGE.read_text(encoding="utf-8").split("byte by byte")[1]
+    text = PAGE.split("byte by byte")[1]
     example = bytes.fromhex("".join(re.findall(r"^    ((?:[0-9a-f]{2} )+)", text, re.MULTILINE)))
     header = msgpack.packb([3, 0, 7, "demo", {"topics": None}])
     assert example == struct.pack(">iI", 4 + len(header), 0xB7 << 24 | len(header)) + header
