@@ -206,7 +206,7 @@ def test_no_request_is_served_before_authentication(server: GatedListener) -> No
     assert not server.served
 
 
-@pytest.mark.parametrize("api", [256, 300, 10_000, 32_767, -1, -32_768])
+@pytest.mark.parametrize("api", [256, 300, 11_000, 32_767, -1, -32_768])
 def test_a_key_above_one_byte_or_below_0_closes_the_connection_as_any_unknown_key(
     server: GatedListener, peer: GatedPeer, caplog: pytest.LogCaptureFixture, api: int
 ) -> None:
