@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from barnabas.clients.config import ClientConfig
-from barnabas.clients.errors import RefusedError
+from barnabas.clients.errors import ClientError, RefusedError
 from barnabas.clients.network.cluster import Cluster
 from barnabas.clients.network.retrying import with_retries
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.groups.find_coordinator import GROUP_KEY
 from barnabas.protocol.messages.groups.offset_commit import (
     NO_GENERATION,
     OffsetCommitRequest,
@@ -85,7 +86,7 @@ async def commit_offsets(
     )
 
     async def attempt() -> None:
-        connection = await cluster.connections.any_connection()
+        connection = await cluster.coordinator(GROUP_KEY, group)
         response: OffsetCommitResponse = await connection.request(ApiKey.OFFSET_COMMIT, request)
         for result in response.topics:
             for entry in result.partitions:
@@ -93,10 +94,14 @@ async def commit_offsets(
                     refused = TopicPartition(result.name, entry.partition)
                     raise RefusedError.of_partition(refused, entry.error, None)
 
-    if once:
+    if not once:
+        await with_retries(config, ApiKey.OFFSET_COMMIT.label, attempt, coordinated_by=cluster)
+        return
+    try:
         await attempt()
-    else:
-        await with_retries(config, ApiKey.OFFSET_COMMIT.label, attempt)
+    except ClientError:
+        cluster.forget_coordinators()
+        raise
 
 
 def offset_topics(offsets: Mapping[TopicPartition, CommittedOffset]) -> list[TxnOffsetCommitTopic]:
@@ -136,7 +141,7 @@ async def fetch_offsets(
     )
 
     async def attempt() -> dict[TopicPartition, CommittedOffset]:
-        connection = await cluster.connections.any_connection()
+        connection = await cluster.coordinator(GROUP_KEY, group)
         response: OffsetFetchResponse = await connection.request(ApiKey.OFFSET_FETCH, request)
         (answered,) = response.results
         if answered.error is not ErrorCode.NONE:
@@ -151,4 +156,4 @@ async def fetch_offsets(
                     found[topic_partition] = CommittedOffset(entry.offset, entry.leader_epoch, entry.metadata or "")
         return found
 
-    return await with_retries(config, ApiKey.OFFSET_FETCH.label, attempt)
+    return await with_retries(config, ApiKey.OFFSET_FETCH.label, attempt, coordinated_by=cluster)

@@ -92,7 +92,7 @@ class ActiveBroker:
 
     async def _ask(self, request: StandbyRequest) -> StandbyResponse:
         connection = self._connection
-        if not connection.serves(ApiKey.STANDBY):
+        if connection.version_of(ApiKey.STANDBY) is None:
             raise BrokerConnectionError(f"{connection.address} is a broker that cannot have a standby: update it")
         response: StandbyResponse = await connection.request(ApiKey.STANDBY, request)
         if response.error is not ErrorCode.NONE:

@@ -135,12 +135,9 @@ class Admin:
 
         async def attempt() -> ClusterDescription:
             response = await self._cluster.load([])
-            hello = (await self._cluster.connections.any_connection()).hello
             return ClusterDescription(
                 response.cluster_id or "",
                 tuple(BrokerDescription(broker.node_id, broker.host, broker.port) for broker in response.brokers),
-                hello.server,
-                hello.server_version,
             )
 
         return await with_retries(self.config, "describe_cluster", attempt)
@@ -276,7 +273,7 @@ class Admin:
             validate_only=validate_only,
         )
         response: IncrementalAlterConfigsResponse = await command_any(
-            self._cluster, self.config, ApiKey.ALTER_CONFIGS, request, self.config.request_timeout_ms
+            self._cluster, self.config, ApiKey.INCREMENTAL_ALTER_CONFIGS, request, self.config.request_timeout_ms
         )
         for result in response.results:
             ensure_no_error(result.error, result.message, _label(resource))

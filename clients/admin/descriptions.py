@@ -49,12 +49,10 @@ class BrokerDescription:
 
 @dataclass(frozen=True, slots=True)
 class ClusterDescription:
-    """`server` and `server_version` are those of the broker that answered."""
+    """A cluster's id and its brokers."""
 
     cluster_id: str
     brokers: tuple[BrokerDescription, ...]
-    server: str
-    server_version: str
 
 
 def describe_topic(topic: TopicMetadata) -> TopicDescription:

@@ -24,6 +24,7 @@ from barnabas.protocol.messages.groups.describe_groups import (
     DescribeGroupsResponse,
 )
 from barnabas.protocol.messages.groups.explain_group import ExplainGroupRequest, ExplainGroupResponse
+from barnabas.protocol.messages.groups.find_coordinator import GROUP_KEY
 from barnabas.protocol.topic_partition import TopicPartition
 
 _STREAMS: Final = "Streams"
@@ -54,7 +55,7 @@ async def describe_group(cluster: Cluster, config: ClientConfig, group: str) -> 
     """Describe a group of any protocol. Raises RefusedError for an unknown group."""
 
     async def attempt() -> GroupDescription:
-        connection = await cluster.connections.any_connection()
+        connection = await cluster.coordinator(GROUP_KEY, group)
         request = DescribeGroupsRequest(groups=[group])
         response: DescribeGroupsResponse = await connection.request(ApiKey.DESCRIBE_GROUPS, request)
         (found,) = response.groups
@@ -66,7 +67,7 @@ async def describe_group(cluster: Cluster, config: ClientConfig, group: str) -> 
         members = [_member(group, each, is_consumers=is_consumers) for each in found.members]
         return GroupDescription(group, found.state, found.protocol, members)
 
-    return await with_retries(config, ApiKey.DESCRIBE_GROUPS.label, attempt)
+    return await with_retries(config, ApiKey.DESCRIBE_GROUPS.label, attempt, coordinated_by=cluster)
 
 
 async def _describe_consumer_group(connection: Connection, group: str) -> GroupDescription:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from barnabas.clients.config import ClientConfig
-from barnabas.clients.errors import RefusedError
+from barnabas.clients.errors import RefusedError, reason_of
 from barnabas.clients.network.cluster import Cluster
 from barnabas.clients.network.retrying import ask_any, with_retries
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.groups.explain_group import ExplainGroupRequest, ExplainGroupResponse
+from barnabas.protocol.messages.groups.find_coordinator import GROUP_KEY
 from barnabas.protocol.messages.groups.groups import (
     DeleteGroupsRequest,
     DeleteGroupsResponse,
@@ -21,6 +22,8 @@ from barnabas.protocol.messages.groups.groups import (
 async def list_groups(cluster: Cluster, config: ClientConfig) -> list[ListedGroup]:
     """All groups by name."""
     response: ListGroupsResponse = await ask_any(cluster, config, ApiKey.LIST_GROUPS, ListGroupsRequest())
+    if response.error is not ErrorCode.NONE:
+        raise RefusedError(response.error, f"groups cannot be listed: {reason_of(response.error)}")
     return sorted(response.groups, key=lambda group: group.group_id)
 
 
@@ -43,7 +46,7 @@ async def delete_group(cluster: Cluster, config: ClientConfig, group: str) -> No
     """Delete a group without members, with its offsets. Raises RefusedError if it is unknown or has members."""
 
     async def attempt() -> None:
-        connection = await cluster.connections.any_connection()
+        connection = await cluster.coordinator(GROUP_KEY, group)
         response: DeleteGroupsResponse = await connection.request(
             ApiKey.DELETE_GROUPS, DeleteGroupsRequest(group_ids=[group])
         )
@@ -55,4 +58,4 @@ async def delete_group(cluster: Cluster, config: ClientConfig, group: str) -> No
         if result.error is not ErrorCode.NONE:
             raise RefusedError(result.error, f"group {group!r} cannot be deleted")
 
-    await with_retries(config, ApiKey.DELETE_GROUPS.label, attempt)
+    await with_retries(config, ApiKey.DELETE_GROUPS.label, attempt, coordinated_by=cluster)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from barnabas.clients.config import ClientConfig
-from barnabas.clients.errors import RefusedError
+from barnabas.clients.errors import RefusedError, reason_of
 from barnabas.clients.network.cluster import Cluster
 from barnabas.clients.network.retrying import ask_any, command_any
 from barnabas.protocol.errors import ErrorCode
@@ -63,6 +63,8 @@ async def describe_log_dirs(
     response: DescribeLogDirsResponse = await ask_any(
         cluster, config, ApiKey.DESCRIBE_LOG_DIRS, DescribeLogDirsRequest(topics=topics)
     )
+    if response.error is not ErrorCode.NONE:
+        raise RefusedError(response.error, f"log directories cannot be described: {reason_of(response.error)}")
     return [
         LogDirDescription(
             result.path,

@@ -11,13 +11,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from barnabas.clients.config import ConsumerConfig
-from barnabas.clients.errors import ClientError, ClosedError, RefusedError
+from barnabas.clients.errors import BrokerConnectionError, ClientError, ClosedError
 from barnabas.clients.network.cluster import Cluster
 from barnabas.clients.network.connection import Connection
 from barnabas.clients.network.node_connections import Purpose
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.groups.consumer_protocol import CONSUMER
 from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.groups.find_coordinator import GROUP_KEY
 from barnabas.protocol.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
 from barnabas.protocol.messages.groups.join_group import GroupProtocol, JoinGroupRequest, JoinGroupResponse
 from barnabas.protocol.messages.groups.leave_group import LeaveGroupRequest, LeavingMember
@@ -28,6 +29,9 @@ ABOUT_THE_MEMBER: Final = frozenset(
     {ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID}
 )
 """Codes after which a member joins again."""
+
+NO_COORDINATOR: Final = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
+"""Codes after which a member looks for its coordinator."""
 
 JOIN_HEADROOM_MS: Final = 5_000
 """Time for a join's answer on top of the rebalance timeout, within which the broker sends it."""
@@ -93,7 +97,7 @@ class GroupRequests:
     async def leave(self, member_id: str, reason: str) -> None:
         """Leave the group, so that it need not wait for the session's end. Raises ClientError."""
         request = LeaveGroupRequest(group_id=self._group, members=[LeavingMember(member_id=member_id, reason=reason)])
-        connection = await self._cluster.connections.any_connection()
+        connection = await self._cluster.coordinator(GROUP_KEY, self._group)
         await connection.request(ApiKey.LEAVE_GROUP, request, timeout_ms=LEAVE_TIMEOUT_MS)
 
     def close(self) -> None:
@@ -102,18 +106,25 @@ class GroupRequests:
             self._connection.close()
 
     async def _ask(self, api: ApiKey, request: Request[Any], timeout_ms: int) -> Any:
-        """Send a request. An error about the member may also come as a refusal of the whole request."""
-        if self._connection is None or self._connection.closed:
-            way_in = await self._cluster.connections.any_connection()
-            self._connection = await self._cluster.connections.connect(way_in.node_id, Purpose.GROUP)
+        """Send a request to the coordinator, which is looked for again after one that is none has answered."""
+        connection = await self._coordinator()
         try:
-            return await self._connection.request(api, request, timeout_ms=timeout_ms)
+            response = await connection.request(api, request, timeout_ms=timeout_ms)
         except asyncio.CancelledError:
-            self._connection.close(ClosedError("the consumer has left its group"))
-            raise
-        except RefusedError as error:
-            if error.code in ABOUT_THE_MEMBER:
-                return request.refused(error.code, "")
+            connection.close(ClosedError("the consumer has left its group"))
             raise
         except ClosedError as error:
             raise ClientError(f"the consumer's group connection was closed: {error}") from error
+        if response.error in NO_COORDINATOR:
+            self._cluster.forget_coordinators()
+            self._connection = None
+        return response
+
+    async def _coordinator(self) -> Connection:
+        if self._connection is None or self._connection.closed:
+            try:
+                self._connection = await self._cluster.coordinator(GROUP_KEY, self._group, Purpose.GROUP)
+            except BrokerConnectionError:
+                self._cluster.forget_coordinators()
+                raise
+        return self._connection

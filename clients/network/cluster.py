@@ -21,11 +21,14 @@ from barnabas.clients.errors import (
     ProtocolViolationError,
     RefusedError,
     UnknownTopicError,
+    reason_of,
 )
 from barnabas.clients.network.backoff import backoff_s
-from barnabas.clients.network.node_connections import NodeConnections
+from barnabas.clients.network.connection import Connection
+from barnabas.clients.network.node_connections import NodeConnections, Purpose
 from barnabas.protocol.errors import RETRIABLE_CODES, ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.groups.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from barnabas.protocol.messages.topics.metadata import MetadataRequest, MetadataResponse, TopicMetadata
 from barnabas.protocol.topic_partition import TopicPartition
 
@@ -61,6 +64,7 @@ class Cluster:
         self._refresh_failures = 0
         self._last_refresh = float("-inf")
         self._age_timer: asyncio.TimerHandle | None = None
+        self._coordinators: dict[tuple[int, str], int] = {}
 
     async def start(self) -> None:
         """Connect to one broker of the bootstrap list and load the others.
@@ -85,6 +89,36 @@ class Cluster:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self.connections.close()
+
+    # coordinators
+
+    async def coordinator(self, key_type: int, key: str, purpose: Purpose = Purpose.CONTROL) -> Connection:
+        """Return a connection to the coordinator of a group or a transactional id.
+
+        It is looked for once, until `forget_coordinators`. Raises RefusedError, BrokerConnectionError,
+        BrokerTimeoutError.
+        """
+        node_id = self._coordinators.get((key_type, key))
+        if node_id is None:
+            connection = await self.connections.any_connection()
+            answer: FindCoordinatorResponse = await connection.request(
+                ApiKey.FIND_COORDINATOR, FindCoordinatorRequest.of_key(key, key_type)
+            )
+            (found,) = answer.found
+            if found.error is not ErrorCode.NONE:
+                raise RefusedError(
+                    found.error, f"the coordinator of {key!r}: {found.message or reason_of(found.error)}"
+                )
+            node_id = found.node_id
+            address = Address(found.host, found.port)
+            if self.connections.brokers.get(node_id) != address:
+                self.connections.update_brokers({**self.connections.brokers, node_id: address})
+            self._coordinators[key_type, key] = node_id
+        return await self.connections.connect(node_id, purpose)
+
+    def forget_coordinators(self) -> None:
+        """Look for coordinators again: one has refused a request as another's, or could not be reached."""
+        self._coordinators.clear()
 
     # topics
 
@@ -130,6 +164,8 @@ class Cluster:
         connection = await self.connections.any_connection()
         request = MetadataRequest.of_names(names, allow_auto_creation=self._may_create_topics)
         response: MetadataResponse = await connection.request(ApiKey.METADATA, request)
+        if response.error is not ErrorCode.NONE:
+            raise RefusedError(response.error, f"metadata: {reason_of(response.error)}")
         self._apply(response)
         return response
 

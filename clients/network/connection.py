@@ -1,4 +1,6 @@
-"""One TCP connection to one broker, with pipelined requests; each response resolves the future of its request.
+"""One TCP connection to one broker by Kafka's protocol, with pipelined requests.
+
+Each response resolves the future of its request, which is sent in the highest version that both sides have.
 
 The broker answers a connection's requests in order, so a response belongs to the oldest waiting request; its
 correlation id must agree. For the same reason a request without a response in time blocks all later ones: the
@@ -14,10 +16,11 @@ import asyncio
 import logging
 import random
 import ssl
+import struct
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from barnabas.clients.addresses import Address
 from barnabas.clients.errors import (
@@ -28,22 +31,36 @@ from barnabas.clients.errors import (
     ProtocolViolationError,
     RefusedError,
 )
+from barnabas.clients.errors import (
+    reason_of as refusal_of,
+)
 from barnabas.clients.network.connection_errors import cannot_connect, copy_of, no_greeting, reason_of
 from barnabas.clients.network.frame_receiver import FrameReceiver
 from barnabas.clients.network.pending_requests import PendingRequest, PendingRequests
 from barnabas.clients.network.throttle import Throttle
+from barnabas.clients.network.versions import VersionRanges, version_of
 from barnabas.clients.security.settings import PLAINTEXT_SETTINGS, SecuritySettings
 from barnabas.clients.security.tls_context import TlsContextSource, tls_fault
 from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.framing import SIZE_PREFIX
-from barnabas.protocol.messages.api_key import ApiKey
-from barnabas.protocol.messages.cluster.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from barnabas.protocol.messages.api_key import OWN_KEYS, OWN_SOFTWARE, ApiKey
+from barnabas.protocol.messages.cluster.api_versions import OWN_VERSIONS, ApiVersionsRequest, ApiVersionsResponse
 from barnabas.protocol.native import codec
-from barnabas.protocol.native.apis import VERSION
+from barnabas.protocol.primitives import Reader
+from barnabas.protocol.wire.structures import MAX_ANSWER_ITEMS, Request
 
 MAX_CORRELATION_ID = (1 << 31) - 1
 
-CLIENT_NAME = "barnabas-python"
+_HEADER: Final = struct.Struct(">ihhih")
+"""Size, API key, version, correlation id, length of the client id."""
+
+_CORRELATION_ID_SIZE: Final = 4
+
+_NATIVE: Final = frozenset({ApiKey.CREATE_TOPICS, ApiKey.DESCRIBE_LOG_DIRS})
+"""What Kafka's protocol does not say yet: warnings of new topics, dirty ratios; also mirrors and two-phase commit."""
+
+_COPIED_BYTES: Final = 16 * 1024
+"""A longer body is sent as it is, after its header."""
 
 REAUTHENTICATION_RANGE = (0.85, 0.95)
 """Part of a session's lifetime after which the client logs in again, as in Kafka's clients."""
@@ -81,14 +98,14 @@ class Connection(asyncio.BufferedProtocol):
         self._throttle = Throttle(loop, self._write_now)
         self._throttle.on_end = self._became_writable
         self._transport: asyncio.Transport | None = None
-        self._hello: ApiVersionsResponse | None = None
-        self._apis: frozenset[int] = frozenset({ApiKey.API_VERSIONS})
-        self._peer_max_frame_bytes = settings.max_frame_bytes
+        self._greeting: ApiVersionsResponse | None = None
+        self._served: VersionRanges = {}
+        self._client_id = settings.client_id.encode()
         self._pending = PendingRequests(loop, self._give_up)
         self._next_correlation_id = 0
         self._closed_by: ClientError | None = None
         self._gone = loop.create_future()
-        self._frames = FrameReceiver(settings.max_frame_bytes, self._answer)
+        self._frames = FrameReceiver(settings.max_frame_bytes, self._answer, "max_frame_bytes")
         self._held: deque[tuple[PendingRequest | None, Frame]] | None = None
         """Requests held back during a login, with their frames; None: no login runs."""
         self._is_answered = False
@@ -143,27 +160,21 @@ class Connection(asyncio.BufferedProtocol):
         return self._closed_by is not None
 
     @property
-    def node_id(self) -> int:
-        """The broker's node id, from its greeting."""
-        return -1 if self._hello is None else self._hello.node_id
+    def features(self) -> dict[str, int]:
+        """The levels of the cluster's features, for example transaction.version."""
+        found = () if self._greeting is None else self._greeting.finalized_features
+        return {each.name: each.max_level for each in found}
 
-    @property
-    def hello(self) -> ApiVersionsResponse:
-        """The broker's greeting."""
-        if self._hello is None:
-            raise ClosedError(f"{self.address} has not greeted yet")
-        return self._hello
-
-    def request(self, api: ApiKey, request: Any, *, timeout_ms: int | None = None) -> asyncio.Future[Any]:
-        """Send `request` now and return the future of its neutral response.
+    def request(
+        self, api: ApiKey, request: Any, *, highest: int | None = None, timeout_ms: int | None = None
+    ) -> asyncio.Future[Any]:
+        """Send `request` now, in a version of at most `highest`, and return the future of its answer.
 
         The future fails with BrokerConnectionError when the connection is lost, BrokerTimeoutError without a response
-        within `timeout_ms` (default: request_timeout_ms), RefusedError when the broker refuses the whole request.
+        within `timeout_ms` (default: request_timeout_ms), ProtocolViolationError for an answer that is not valid.
         Raises ClosedError or BrokerConnectionError if nothing was sent, RefusedError if the broker does not serve it.
         """
-        correlation_id, buffers = self._encode(api, request)
-        timeout_ms = timeout_ms or self._settings.request_timeout_ms
-        waiting = PendingRequest(api, correlation_id, timeout_ms, self._loop.create_future())
+        waiting, buffers = self._encode(api, request, highest, timeout_ms or self._settings.request_timeout_ms)
         if self._held is not None:
             self._held.append((waiting, buffers))
         else:
@@ -171,13 +182,13 @@ class Connection(asyncio.BufferedProtocol):
             self._await(waiting)
         return waiting.future
 
-    def serves(self, api: ApiKey) -> bool:
-        """Whether the broker serves this API in this client's version."""
-        return api in self._apis
+    def version_of(self, api: ApiKey) -> int | None:
+        """Return the version in which requests of this API are sent; None if broker and client share none."""
+        return version_of(api, self._served)
 
     def send_without_answer(self, api: ApiKey, request: Any) -> None:
         """Send a request that the broker does not answer (produce with acks=0). Raises as `request` does."""
-        _, buffers = self._encode(api, request)
+        _, buffers = self._encode(api, request, None, 0)
         if self._held is not None:
             self._held.append((None, buffers))
         else:
@@ -257,17 +268,41 @@ class Connection(asyncio.BufferedProtocol):
 
     def _answer(self, frame: memoryview) -> None:
         """Resolve the request that this frame answers."""
-        header = codec.read_response(frame)
         if not self._pending:
-            raise DecodeError(f"an answer with correlation_id={header.correlation_id}, and no request waits for one")
+            raise DecodeError("an answer, and no request waits for one")
         waiting = self._pending.oldest()
+        if waiting.answer_type is None:
+            self._answer_natively(waiting, frame)
+            return
+        if len(frame) < _CORRELATION_ID_SIZE:
+            raise DecodeError(f"an answer of {len(frame)} bytes")
+        correlation_id = int.from_bytes(frame[:_CORRELATION_ID_SIZE], "big", signed=True)
+        if correlation_id != waiting.correlation_id:
+            raise DecodeError(f"an answer with correlation id {correlation_id}, not {waiting.correlation_id}")
+        self._pending.remove_oldest()
+        self._is_answered = self._is_answered or waiting.api is not ApiKey.API_VERSIONS
+        try:
+            response = _decoded(waiting, frame[_CORRELATION_ID_SIZE:])
+        except DecodeError as error:
+            fault = self._violation(f"{waiting.api.label}: {error}")
+            if not waiting.future.done():
+                waiting.future.set_exception(fault)
+            return
+        throttle_ms: int = getattr(response, "throttle_ms", 0)
+        if throttle_ms > 0:
+            self._begin_throttle(throttle_ms)
+        if not waiting.future.done():  # else cancelled by its caller
+            waiting.future.set_result(response)
+
+    def _answer_natively(self, waiting: PendingRequest, frame: memoryview) -> None:
+        header = codec.read_response(frame)
         if header.correlation_id != waiting.correlation_id or header.api != waiting.api:
             raise DecodeError(
                 f"an answer to api={header.api} correlation_id={header.correlation_id} where "
                 f"api={int(waiting.api)} correlation_id={waiting.correlation_id} was expected"
             )
         self._pending.remove_oldest()
-        self._is_answered = self._is_answered or waiting.api is not ApiKey.API_VERSIONS
+        self._is_answered = True
         if header.throttle_ms > 0:
             self._begin_throttle(header.throttle_ms)
         if waiting.future.done():  # cancelled by its caller
@@ -283,29 +318,46 @@ class Connection(asyncio.BufferedProtocol):
             return
         waiting.future.set_result(response)
 
-    def _encode(self, api: ApiKey, request: Any) -> tuple[int, Frame]:
-        """Return the request's correlation id and the parts of its frame."""
+    def _encode(self, api: ApiKey, request: Any, highest: int | None, timeout_ms: int) -> tuple[PendingRequest, Frame]:
+        """Return what waits for the answer, and the parts of the request's frame."""
         if self._closed_by is not None or self._transport is None:
             raise self._closed_by or ClosedError(f"not connected to {self.address}")
         if self._transport.is_closing():
             # The peer has closed, and connection_lost is due. asyncio's writelines fails here from Python 3.12 on.
             raise BrokerConnectionError(self._lost_sentence(None))
-        if api not in self._apis:
-            raise RefusedError(
-                ErrorCode.UNSUPPORTED_VERSION,
-                f"the broker at {self.address} does not serve {api.label} in this client's version",
-            )
         correlation_id = self._next_correlation_id
-        buffers = codec.encode_request(api, correlation_id, self._settings.client_id, request)
-        size = sum(map(len, buffers)) - SIZE_PREFIX
-        if size > self._peer_max_frame_bytes:
-            raise RefusedError(
-                ErrorCode.MESSAGE_TOO_LARGE,
-                f"the request has {size} bytes, and the broker at {self.address} takes {self._peer_max_frame_bytes} "
-                "(socket.request.max.bytes)",
-            )
+        waiting = PendingRequest(api, correlation_id, timeout_ms, self._loop.create_future())
+        if isinstance(request, Request) and api not in _NATIVE and not getattr(request, "two_phase", False):
+            version = version_of(api, self._served, highest)
+            if version is None:
+                raise self._not_served(api)
+            waiting.version = version
+            waiting.answer_type = request.answer_type
+            buffers = self._frame(version, correlation_id, request)
+        else:
+            buffers = codec.encode_request(api, correlation_id, self._settings.client_id, request)
         self._next_correlation_id = 0 if correlation_id == MAX_CORRELATION_ID else correlation_id + 1
-        return correlation_id, buffers
+        return waiting, buffers
+
+    def _frame(self, version: int, correlation_id: int, request: Request[Any]) -> Frame:
+        tags = b"\0" if version >= request.flexible_from else b""
+        body = request.encode(version)
+        size = _HEADER.size - SIZE_PREFIX + len(self._client_id) + len(tags) + len(body)
+        header = _HEADER.pack(size, request.api_key, version, correlation_id, len(self._client_id))
+        head = b"".join((header, self._client_id, tags))
+        return [head + body] if len(body) <= _COPIED_BYTES else [head, body]
+
+    def _not_served(self, api: ApiKey) -> RefusedError:
+        if api in OWN_KEYS and not any(key in OWN_KEYS for key in self._served):
+            return RefusedError(
+                ErrorCode.UNSUPPORTED_VERSION,
+                f"{api.label} needs a Barnabas broker; {self.address} is Apache Kafka or an old Barnabas",
+            )
+        low, high = self._served.get(api, (0, -1))
+        served = f" in a version that this client has, only in {low} to {high}" if low <= high else ""
+        return RefusedError(
+            ErrorCode.UNSUPPORTED_VERSION, f"the broker at {self.address} does not serve {api.label}{served}"
+        )
 
     def _write(self, buffers: Frame) -> None:
         """Write one frame, when the broker's throttle is over."""
@@ -358,9 +410,7 @@ class Connection(asyncio.BufferedProtocol):
                 self._await(waiting)
 
     async def _ask_in_login(self, api: ApiKey, request: Any) -> Any:
-        correlation_id, buffers = self._encode(api, request)
-        timeout_ms = self._settings.connect_timeout_ms
-        waiting = PendingRequest(api, correlation_id, timeout_ms, self._loop.create_future())
+        waiting, buffers = self._encode(api, request, None, self._settings.connect_timeout_ms)
         self._write(buffers)
         self._await(waiting)
         return await waiting.future
@@ -371,31 +421,32 @@ class Connection(asyncio.BufferedProtocol):
         self._pending.postpone(self._throttle.until)
 
     async def _greet(self) -> None:
-        """Exchange ApiVersions and keep the APIs that the broker serves."""
-        hello = ApiVersionsRequest(client=CLIENT_NAME, client_version=self._settings.client_version)
-        try:
-            self._hello = await self.request(ApiKey.API_VERSIONS, hello, timeout_ms=self._settings.connect_timeout_ms)
-        except RefusedError as error:
-            raise BrokerConnectionError(f"{self.address} refused the greeting: {error}") from error
-        self._apis = frozenset(
-            entry.api for entry in self._hello.apis if entry.min_version <= VERSION <= entry.max_version
-        )
-        self._peer_max_frame_bytes = self._hello.max_frame_bytes
+        """Exchange ApiVersions and keep the versions that the broker serves."""
+        greeting = ApiVersionsRequest(client=OWN_SOFTWARE, client_version=self._settings.client_version)
+        timeout_ms = self._settings.connect_timeout_ms
+        self._served = {ApiKey.API_VERSIONS: OWN_VERSIONS}
+        found: ApiVersionsResponse = await self.request(ApiKey.API_VERSIONS, greeting, timeout_ms=timeout_ms)
+        if found.error is ErrorCode.UNSUPPORTED_VERSION:  # an older broker
+            found = await self.request(ApiKey.API_VERSIONS, greeting, highest=0, timeout_ms=timeout_ms)
+        if found.error is not ErrorCode.NONE:
+            raise BrokerConnectionError(f"{self.address} refused the greeting: {refusal_of(found.error)}")
+        self._greeting = found
+        self._served = found.ranges
 
     def _violation(self, reason: str) -> ProtocolViolationError:
         """Close the connection: after broken framing, later bytes of the peer cannot be trusted."""
         error = ProtocolViolationError(
-            f"{self.address} does not speak Barnabas's native dialect as expected ({reason}); the connection is closed"
+            f"{self.address} does not speak Kafka's protocol as expected ({reason}); the connection is closed"
         )
         self.close(error)
         return error
 
     def _lost_sentence(self, cause: Exception | None) -> str:
         how = "closed by the broker" if cause is None else reason_of(cause)
-        if self._hello is None:
+        if self._greeting is None:
             return (
                 f"{self.address} closed the connection before it answered the greeting ({how}); "
-                f"check that a Barnabas broker listens there, with its native dialect and as {self._security()}"
+                f"check that a broker listens there, and as {self._security()}"
             )
         check = "that the broker still runs"
         if not self._is_answered and self._settings.security.mechanism is None:
@@ -425,3 +476,22 @@ class Connection(asyncio.BufferedProtocol):
                 "the connection is closed, and the request may have been carried out"
             )
         )
+
+
+def _decoded(waiting: PendingRequest, body: memoryview) -> Any:
+    """Return the value of an answer without its correlation id. Raises DecodeError."""
+    answer_type, version = waiting.answer_type, waiting.version
+    assert answer_type is not None
+    if waiting.api is ApiKey.API_VERSIONS:  # without tagged fields: it is read before the broker is known
+        if int.from_bytes(body[:2], "big") == ErrorCode.UNSUPPORTED_VERSION:
+            version = 0  # in which a broker answers that it does not have the requested one
+    elif version >= answer_type.flexible_from:
+        body = body[1:] if len(body) and body[0] == 0 else _after_tags(body)
+    return answer_type.decode(version, body, MAX_ANSWER_ITEMS)
+
+
+def _after_tags(body: memoryview) -> memoryview:
+    """Return what follows the tagged fields of an answer's header. Raises DecodeError."""
+    reader = Reader(body)
+    reader.tagged_fields()
+    return body[reader.position :]

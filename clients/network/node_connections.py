@@ -159,7 +159,7 @@ class NodeConnections:
         if address is None:
             raise BrokerConnectionError(f"node {node_id} leads the partition, but is not among the brokers")
         try:
-            connection = await self._open_node(node_id, address)
+            connection = await Connection.open(address, self._settings)
         except BrokerConnectionError as error:
             count = 1 if failures is None else failures.count + 1
             pause = backoff_s(count, self._config.reconnect_backoff_ms, self._config.reconnect_backoff_max_ms)
@@ -177,13 +177,6 @@ class NodeConnections:
         self._keep(node_id, purpose, connection)
         return connection
 
-    async def _open_node(self, node_id: int, address: Address) -> Connection:
-        connection = await Connection.open(address, self._settings)
-        if connection.node_id != node_id:
-            connection.close()
-            raise BrokerConnectionError(f"{address} is node {connection.node_id} where node {node_id} was expected")
-        return connection
-
     def _keep(self, node_id: int, purpose: Purpose, connection: Connection) -> None:
         def forget(closed: Connection) -> None:
             if self._connections.get((node_id, purpose)) is closed:
@@ -193,11 +186,12 @@ class NodeConnections:
         connection.on_closed = forget
 
     def _adopt_way_in(self) -> None:
-        """Keep the bootstrap connection as the broker's own one, if its address is the advertised one."""
+        """Keep the bootstrap connection as a broker's own one, if its address is the advertised one."""
         connection = self._way_in
         if connection is None or connection.closed:
             return
-        key = (connection.node_id, Purpose.CONTROL)
-        if self.brokers.get(connection.node_id) == connection.address and key not in self._connections:
-            self._keep(connection.node_id, Purpose.CONTROL, connection)
-            self._way_in = None
+        for node_id, address in self.brokers.items():
+            if address == connection.address and (node_id, Purpose.CONTROL) not in self._connections:
+                self._keep(node_id, Purpose.CONTROL, connection)
+                self._way_in = None
+                return

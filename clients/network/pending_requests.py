@@ -12,17 +12,23 @@ from dataclasses import dataclass
 from typing import Any
 
 from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.wire.structures import Struct
 
 
 @dataclass(slots=True)
 class PendingRequest:
-    """A request without an answer yet. `deadline` is the loop's time."""
+    """A request without an answer yet. `deadline` is the loop's time.
+
+    `answer_type` None: it was sent in the native dialect.
+    """
 
     api: ApiKey
     correlation_id: int
     timeout_ms: int
     future: asyncio.Future[Any]
     deadline: float = 0.0
+    version: int = 0
+    answer_type: type[Struct] | None = None
 
 
 class PendingRequests:

@@ -22,10 +22,13 @@ from barnabas.protocol.messages.api_key import ApiKey
 T = TypeVar("T")
 
 
-async def with_retries(config: ClientConfig, what: str, attempt: Callable[[], Awaitable[T]]) -> T:
+async def with_retries(
+    config: ClientConfig, what: str, attempt: Callable[[], Awaitable[T]], *, coordinated_by: Cluster | None = None
+) -> T:
     """Return the result of `attempt`, repeated after connection losses, timeouts and retriable errors.
 
-    Raises other errors as they are, and the last error with `what` in front when api_timeout_ms is over.
+    `coordinated_by`: the attempt asks a coordinator of this cluster, which may be another one the next time. Raises
+    other errors as they are, and the last error with `what` in front when api_timeout_ms is over.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + config.api_timeout_ms / 1000
@@ -38,6 +41,8 @@ async def with_retries(config: ClientConfig, what: str, attempt: Callable[[], Aw
         except (BrokerConnectionError, BrokerTimeoutError, RefusedError) as error:
             if isinstance(error, RefusedError) and not error.retriable:
                 raise
+            if coordinated_by is not None:
+                coordinated_by.forget_coordinators()
             attempts += 1
             pause = backoff_s(attempts, config.retry_backoff_ms, config.retry_backoff_max_ms)
             if loop.time() + pause > deadline:

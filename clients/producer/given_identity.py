@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from barnabas.clients.config import ProducerConfig
-from barnabas.clients.errors import RefusedError
+from barnabas.clients.errors import RefusedError, reason_of
 from barnabas.clients.network.cluster import Cluster
 from barnabas.clients.network.retrying import ask_any
 from barnabas.clients.producer.batch import PartitionQueue, ProducerBatch
@@ -97,6 +97,8 @@ async def new_identity(config: ProducerConfig) -> ProducerIdentity:
         )
     finally:
         await cluster.close()
+    if response.error is not ErrorCode.NONE:
+        raise RefusedError(response.error, f"no producer id: {reason_of(response.error)}")
     return ProducerIdentity(response.producer_id, response.producer_epoch, cluster.cluster_id)
 
 
@@ -111,7 +113,6 @@ async def stored_records(
     view = await cluster.require_topic(topic, config.max_block_ms)
     request = DescribeProducersRequest(
         topics=[DescribeProducersTopic(name=topic, partitions=range(len(view.leaders)))],
-        producer_id=identity.producer_id,
     )
     response: DescribeProducersResponse = await ask_any(cluster, config, ApiKey.DESCRIBE_PRODUCERS, request)
     return {

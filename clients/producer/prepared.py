@@ -26,6 +26,7 @@ from barnabas.clients.network.retrying import with_retries
 from barnabas.protocol.errors import RETRIABLE_CODES, ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.data.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from barnabas.protocol.messages.groups.find_coordinator import TRANSACTION_KEY
 from barnabas.protocol.messages.transactions.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
@@ -148,9 +149,10 @@ class PreparedTransactions:
 
     async def _ask(self, api: ApiKey, request: EndTxnRequest | InitProducerIdRequest, what: str) -> None:
         async def attempt() -> None:
-            connection = await self._cluster.connections.any_connection()
+            assert request.transactional_id is not None
+            connection = await self._cluster.coordinator(TRANSACTION_KEY, request.transactional_id)
             response: EndTxnResponse | InitProducerIdResponse = await connection.request(api, request)
             if response.error is not ErrorCode.NONE:
                 raise RefusedError(response.error, f"{what} was refused")
 
-        await with_retries(self._config, what, attempt)
+        await with_retries(self._config, what, attempt, coordinated_by=self._cluster)

@@ -18,6 +18,7 @@ from barnabas.clients.network.retrying import with_retries
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.data.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from barnabas.protocol.messages.groups.find_coordinator import GROUP_KEY, TRANSACTION_KEY
 from barnabas.protocol.messages.transactions.end_txn import EndTxnRequest, EndTxnResponse
 from barnabas.protocol.messages.transactions.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from barnabas.protocol.topic_partition import TopicPartition
@@ -54,12 +55,11 @@ class TransactionRequests:
         )
 
         async def attempt() -> ProducerEpoch:
-            await self._ensure_served()
             response: InitProducerIdResponse = await self._send(ApiKey.INIT_PRODUCER_ID, request)
             self._ensure_no_error(response.error)
             return ProducerEpoch(response.producer_id, response.producer_epoch)
 
-        return await with_retries(self._config, ApiKey.INIT_PRODUCER_ID.label, attempt)
+        return await with_retries(self._config, ApiKey.INIT_PRODUCER_ID.label, attempt, coordinated_by=self._cluster)
 
     async def end(self, current: ProducerEpoch, *, commit: bool) -> ProducerEpoch:
         """Commit or abort. Returns the next transaction's id and epoch, which may be the same."""
@@ -77,7 +77,7 @@ class TransactionRequests:
                 return current
             return ProducerEpoch(response.producer_id, response.producer_epoch)
 
-        return await with_retries(self._config, ApiKey.END_TXN.label, attempt)
+        return await with_retries(self._config, ApiKey.END_TXN.label, attempt, coordinated_by=self._cluster)
 
     async def commit_offsets(
         self, current: ProducerEpoch, group: ConsumerGroupMetadata, offsets: Mapping[TopicPartition, CommittedOffset]
@@ -99,7 +99,8 @@ class TransactionRequests:
                 group_instance_id=group.group_instance_id,
                 topics=offset_topics(left),
             )
-            response: TxnOffsetCommitResponse = await self._send(ApiKey.TXN_OFFSET_COMMIT, request)
+            connection = await self._cluster.coordinator(GROUP_KEY, group.group)
+            response: TxnOffsetCommitResponse = await connection.request(ApiKey.TXN_OFFSET_COMMIT, request)
             refused: list[RefusedError] = []
             for topic in response.topics:
                 for entry in topic.partitions:
@@ -113,18 +114,10 @@ class TransactionRequests:
             if refused:
                 raise min(refused, key=lambda error: error.retriable)
 
-        await with_retries(self._config, ApiKey.TXN_OFFSET_COMMIT.label, attempt)
-
-    async def _ensure_served(self) -> None:
-        """Raises RefusedError for an old broker, which would answer InitProducerId as if there were no transaction."""
-        connection = await self._cluster.connections.any_connection()
-        if not connection.serves(ApiKey.END_TXN):
-            raise RefusedError(
-                ErrorCode.UNSUPPORTED_VERSION, f"the broker at {connection.address} has no transactions: upgrade it"
-            )
+        await with_retries(self._config, ApiKey.TXN_OFFSET_COMMIT.label, attempt, coordinated_by=self._cluster)
 
     async def _send(self, api: ApiKey, request: Any) -> Any:
-        connection = await self._cluster.connections.any_connection()
+        connection = await self._cluster.coordinator(TRANSACTION_KEY, self._transactional_id)
         return await connection.request(api, request)
 
     def _ensure_no_error(self, code: ErrorCode) -> None:

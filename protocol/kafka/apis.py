@@ -201,6 +201,11 @@ def route_of(key: int, version: int) -> Route | None:
     return _routes.get((key, version)) or _load(key, version)
 
 
+def api_of(key: int) -> KafkaApi | None:
+    """Return the row of an API; None if it is not served."""
+    return _SERVED.get(key)
+
+
 def _load(key: int, version: int) -> Route | None:
     api = _SERVED.get(key)
     if api is None or not api.lowest <= version <= api.highest:

@@ -17,7 +17,6 @@ from collections.abc import Collection
 
 from barnabas.protocol.framing import SIZE_PREFIX
 from barnabas.protocol.messages.api_key import ApiKey
-from barnabas.protocol.native import codec
 
 
 class CuttingProxy:
@@ -53,12 +52,13 @@ class CuttingProxy:
         assert task is not None
         self._tasks.add(task)
         upstream: asyncio.StreamWriter | None = None
+        asked: dict[bytes, int] = {}
         try:
             assert self.upstream is not None
             answers, upstream = await asyncio.open_connection(*self.upstream)
             directions = [
-                asyncio.ensure_future(_pass_bytes(reader, upstream)),
-                asyncio.ensure_future(self._pass_answers(answers, writer)),
+                asyncio.ensure_future(_pass_requests(reader, upstream, asked)),
+                asyncio.ensure_future(self._pass_answers(answers, writer, asked)),
             ]
             try:
                 await asyncio.wait(directions, return_when=asyncio.FIRST_COMPLETED)
@@ -74,21 +74,26 @@ class CuttingProxy:
             if upstream is not None:
                 upstream.transport.abort()
 
-    async def _pass_answers(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _pass_answers(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, asked: dict[bytes, int]
+    ) -> None:
         with contextlib.suppress(OSError, asyncio.IncompleteReadError):
             while True:
                 prefix = await reader.readexactly(SIZE_PREFIX)
                 frame = await reader.readexactly(int.from_bytes(prefix, "big"))
-                api = codec.read_response(memoryview(frame)).api
-                if api in self.apis and self._chance.random() < self.cut_rate:
+                if asked.pop(frame[:4], None) in self.apis and self._chance.random() < self.cut_rate:
                     self.cuts += 1
                     return
                 writer.write(prefix + frame)
                 await writer.drain()
 
 
-async def _pass_bytes(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with contextlib.suppress(OSError):
-        while data := await reader.read(1 << 16):
-            writer.write(data)
+async def _pass_requests(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, asked: dict[bytes, int]) -> None:
+    """Pass requests on, and note the API of each by its correlation id."""
+    with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+        while True:
+            prefix = await reader.readexactly(SIZE_PREFIX)
+            frame = await reader.readexactly(int.from_bytes(prefix, "big"))
+            asked[frame[4:8]] = int.from_bytes(frame[:2], "big")
+            writer.write(prefix + frame)
             await writer.drain()

@@ -1,4 +1,4 @@
-"""A broker of a few hundred lines that speaks the native dialect over a real loopback socket and keeps logs in memory.
+"""A broker of a few hundred lines that speaks Kafka's protocol over a real loopback socket and keeps logs in memory.
 
 It serves what a client needs, and a test can step in front of any request: `broker.intercept = f`, where
 f(api, request) returns None to let it be served, or one of the actions below. `broker.requests` keeps them all.
@@ -11,8 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from barnabas.protocol.dialects import EncodedFrame, dialect_of
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.framing import SIZE_PREFIX
+from barnabas.protocol.kafka.apis import KAFKA_APIS, OWN_APIS
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.cluster.api_versions import ApiVersionRange, ApiVersionsResponse
 from barnabas.protocol.messages.data.fetch import (
@@ -36,6 +38,7 @@ from barnabas.protocol.messages.data.produce import (
     ProduceResponse,
     ProduceTopicResult,
 )
+from barnabas.protocol.messages.groups.find_coordinator import CoordinatorResult, FindCoordinatorResponse
 from barnabas.protocol.messages.nodes import BrokerAddress
 from barnabas.protocol.messages.topics.metadata import (
     MetadataRequest,
@@ -43,8 +46,6 @@ from barnabas.protocol.messages.topics.metadata import (
     PartitionMetadata,
     TopicMetadata,
 )
-from barnabas.protocol.native import codec
-from barnabas.protocol.native.apis import NATIVE_APIS
 from barnabas.protocol.native.fetch import FetchedRecords
 from barnabas.protocol.records.batch import RecordBatch
 from barnabas.protocol.records.reader import read_records
@@ -180,8 +181,7 @@ class FakeBroker:
         self.create_missing_topics = False
         self.next_producer_id = 1000
         self.coordinator = FakeCoordinator()
-        self.apis = list(NATIVE_APIS)
-        self.max_frame_bytes = 100 * 1024 * 1024
+        self.apis = {int(each.key): (each.lowest, each.highest) for each in (*KAFKA_APIS, *OWN_APIS)}
         self.advertised: tuple[str, int] | None = None
         self.connections_made = 0
         self._server: asyncio.Server | None = None
@@ -266,8 +266,10 @@ class FakeBroker:
 
     async def _serve_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         size = int.from_bytes(await reader.readexactly(SIZE_PREFIX), "big")
-        header = codec.read_request(memoryview(bytearray(await reader.readexactly(size))))
-        api, request = ApiKey(header.api), codec.decode_body(header)
+        frame = memoryview(bytearray(await reader.readexactly(size)))
+        dialect = dialect_of(frame[0])
+        header = dialect.read_request(frame)
+        api, request = ApiKey(header.api), dialect.decode_body(header)
         self.requests.append((api, request))
         action = self.intercept(api, request)
         if isinstance(action, Hold):
@@ -281,37 +283,35 @@ class FakeBroker:
             case Silence():
                 await asyncio.Event().wait()
             case Refuse(code, message):
-                writer.write(codec.encode_error(header, code, message))
+                _write(writer, dialect.encode_error(header, request, code, message))
             case Raw(data):
                 writer.write(data)
             case RefusePartitions(code, message):
-                self._write(writer, header, _refusal(request, code, message))
+                _write(writer, dialect.encode_response(header, _refusal(request, code, message)))
             case Respond(response):
-                self._write(writer, header, response)
+                _write(writer, dialect.encode_response(header, response))
             case None:
                 response = await self._serve(api, request)
                 if api is not ApiKey.PRODUCE or request.acks != 0:
-                    self._write(writer, header, response)
+                    _write(writer, dialect.encode_response(header, response))
         await writer.drain()
         return True
-
-    def _write(self, writer: asyncio.StreamWriter, header: codec.RequestHeader, response: Any) -> None:
-        parts = _records_of(response)
-        writer.write(codec.encode_response(header, response, sum(part.size for part in parts)))
-        for part in parts:
-            writer.write(part.data)
 
     async def _serve(self, api: ApiKey, request: Any) -> Any:
         match api:
             case ApiKey.API_VERSIONS:
-                ranges = [ApiVersionRange(api=int(key), min_version=0, max_version=0) for key in self.apis]
                 return ApiVersionsResponse(
-                    server="fake",
-                    server_version="1",
-                    cluster_id="fake-cluster",
-                    node_id=self.node_id,
-                    apis=ranges,
-                    max_frame_bytes=self.max_frame_bytes,
+                    apis=[
+                        ApiVersionRange(api=key, min_version=low, max_version=high)
+                        for key, (low, high) in self.apis.items()
+                    ]
+                )
+            case ApiKey.FIND_COORDINATOR:
+                host, port = self.advertised or (self.host, self.port)
+                return FindCoordinatorResponse(
+                    coordinators=[
+                        CoordinatorResult(key=key, node_id=self.node_id, host=host, port=port) for key in request.keys
+                    ]
                 )
             case ApiKey.METADATA:
                 return self._metadata(request)
@@ -466,6 +466,13 @@ class FakeBroker:
                     leader_epoch=0,
                 )
         return ListOffsetsPartitionResult(partition=partition)
+
+
+def _write(writer: asyncio.StreamWriter, frame: EncodedFrame) -> None:
+    head, parts = frame
+    writer.write(head)
+    for part in parts:
+        writer.write(part if isinstance(part, bytes) else part.data)
 
 
 def _records_of(response: Any) -> list[Any]:

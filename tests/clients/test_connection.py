@@ -20,13 +20,15 @@ from barnabas.clients.errors import (
 )
 from barnabas.clients.network.connection import Connection, ConnectionSettings
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.api_key import OWN_KEYS, ApiKey
+from barnabas.protocol.messages.cluster.explain_start import ExplainStartRequest
 from barnabas.protocol.messages.data.produce import ProducePartition, ProduceRequest, ProduceTopic
 from barnabas.protocol.messages.topics.metadata import MetadataRequest, MetadataResponse, TopicMetadata
-from barnabas.protocol.native import codec
-from tests.clients.fake_broker import Drop, FakeBroker, Hold, Raw, Refuse, Silence
+from barnabas.protocol.messages.topics.topics import DeleteTopicsRequest
+from tests.clients.fake_broker import Drop, FakeBroker, Hold, Raw, Silence
 
 ALL_TOPICS = MetadataRequest.of_names(None)
+METADATA_VERSION = 13
 
 
 def settings(**changes: Any) -> ConnectionSettings:
@@ -68,6 +70,12 @@ async def peer(
         await server.wait_closed()
 
 
+def answer(correlation_id: int, response: MetadataResponse) -> bytes:
+    """The frame of an answer in the latest version of metadata."""
+    body = b"\0" + response.encode(METADATA_VERSION)
+    return (4 + len(body)).to_bytes(4, "big") + correlation_id.to_bytes(4, "big") + body
+
+
 async def test_responses_reach_their_requests_in_order(broker: FakeBroker) -> None:
     async with connected(broker) as connection:
         futures = [
@@ -76,16 +84,14 @@ async def test_responses_reach_their_requests_in_order(broker: FakeBroker) -> No
         answers: list[MetadataResponse] = await asyncio.gather(*futures)
         assert [answer.topics[0].name for answer in answers] == ["orders", "x", "lines"]
         assert not connection._pending
-        assert connection.node_id == 1
 
 
 async def test_a_response_received_byte_by_byte_is_reassembled(broker: FakeBroker) -> None:
     async with connected(broker) as connection:
         request = connection.request(ApiKey.METADATA, ALL_TOPICS)
-        header = codec.RequestHeader(3, 0, 1, "test", {}, memoryview(b""))
-        response = MetadataResponse(cluster_id="c", topics=[TopicMetadata(name="t")])
+        response = MetadataResponse(cluster_id="c", brokers=[], topics=[TopicMetadata(name="t")])
         broker.intercept = lambda api, asked: Silence()
-        for byte in codec.encode_response(header, response, 0):
+        for byte in answer(1, response):
             connection.get_buffer(-1)[:1] = bytes([byte])
             connection.buffer_updated(1)
         assert await request == response
@@ -96,12 +102,7 @@ async def test_several_responses_in_one_read_and_a_partial_one_after_them_are_al
         broker.intercept = lambda api, asked: Silence()
         requests = [connection.request(ApiKey.METADATA, ALL_TOPICS) for _ in range(3)]
         data = b"".join(
-            codec.encode_response(
-                codec.RequestHeader(3, 0, number, "test", {}, memoryview(b"")),
-                MetadataResponse(cluster_id=str(number)),
-                0,
-            )
-            for number in (1, 2, 3)
+            answer(number, MetadataResponse(cluster_id=str(number), brokers=[], topics=[])) for number in (1, 2, 3)
         )
         for part in (data[: len(data) - 7], data[len(data) - 7 :]):
             connection.get_buffer(-1)[: len(part)] = part
@@ -156,12 +157,14 @@ async def test_a_silent_peer_is_given_up_after_connect_timeout() -> None:
             await Connection.open(address, settings(connect_timeout_ms=50))
 
 
-async def test_a_peer_that_closes_on_the_greeting_is_reported_as_not_barnabas() -> None:
+async def test_a_peer_that_closes_on_the_greeting_is_reported_with_what_to_check() -> None:
     async def kafka(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(4)
 
     async with peer(kafka) as address:
-        with pytest.raises(BrokerConnectionError, match=r"before it answered the greeting.*native dialect"):
+        with pytest.raises(
+            BrokerConnectionError, match=r"before it answered the greeting.*check that a broker listens there"
+        ):
             await Connection.open(address, settings())
 
 
@@ -169,12 +172,12 @@ async def test_a_peer_that_closes_on_the_greeting_is_reported_as_not_barnabas() 
     "answer",
     [
         b"HTTP/1.1 400 Bad Request\r\n\r\n",
-        b"\x00\x00\x00\x04\xb7\x00\x00\x00",
-        b"\x00\x00\x00\x08\x00\x00\x00\x00\x00\x00\x00\x00",
+        b"\x00\x00\x00\x02\x00\x00",
+        b"\x00\x00\x00\x08\x00\x00\x00\x07\x00\x00\x00\x00",
         b"\xff\xff\xff\xff",
-        b"\x00\x00\x00\x05\xb7\x00\x00\x01\xc1",
+        b"\x00\x00\x00\x07\x00\x00\x00\x00\x00\x00\x09",
     ],
-    ids=["http", "empty header", "another magic", "negative size", "no msgpack"],
+    ids=["http", "no header", "another correlation id", "negative size", "an array that is longer than its frame"],
 )
 async def test_bytes_of_another_protocol_close_the_connection_with_a_clear_error(answer: bytes) -> None:
     async def other(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -183,19 +186,17 @@ async def test_bytes_of_another_protocol_close_the_connection_with_a_clear_error
         await reader.read()
 
     async with peer(other) as address:
-        with pytest.raises(ProtocolViolationError, match=r"127\.0\.0\.1:\d+ does not speak Barnabas's native dialect"):
+        with pytest.raises(ProtocolViolationError, match=r"127\.0\.0\.1:\d+ does not speak Kafka's protocol"):
             await Connection.open(address, settings(max_frame_bytes=1 << 26))
 
 
 async def test_a_response_with_a_wrong_correlation_id_closes_the_connection(broker: FakeBroker) -> None:
-    header = codec.RequestHeader(3, 0, 77, "test", {}, memoryview(b""))
-    broker.intercept = lambda api, request: (
-        Raw(codec.encode_response(header, MetadataResponse(cluster_id="c"), 0)) if api is ApiKey.METADATA else None
-    )
+    raw = Raw(answer(77, MetadataResponse(cluster_id="c", brokers=[], topics=[])))
+    broker.intercept = lambda api, request: raw if api is ApiKey.METADATA else None
     async with connected(broker) as connection:
         first = connection.request(ApiKey.METADATA, ALL_TOPICS)
         second = connection.request(ApiKey.METADATA, ALL_TOPICS)
-        with pytest.raises(ProtocolViolationError, match=r"correlation_id=77 where .*correlation_id=1 was expected"):
+        with pytest.raises(ProtocolViolationError, match=r"correlation id 77, not 1"):
             await first
         with pytest.raises(ProtocolViolationError):
             await second
@@ -203,31 +204,19 @@ async def test_a_response_with_a_wrong_correlation_id_closes_the_connection(brok
 
 async def test_an_unrequested_response_closes_the_connection(broker: FakeBroker) -> None:
     async with connected(broker) as connection:
-        header = codec.RequestHeader(3, 0, 5, "test", {}, memoryview(b""))
-        data = codec.encode_response(header, MetadataResponse(cluster_id="c"), 0)
+        data = answer(5, MetadataResponse(cluster_id="c", brokers=[], topics=[]))
         connection.get_buffer(-1)[: len(data)] = data
         connection.buffer_updated(len(data))
         assert connection.closed
 
 
 async def test_a_response_with_a_wrong_body_fails_its_request_and_closes(broker: FakeBroker) -> None:
-    frame = b"\x95\x03\x00\x01\x00\x80"  # api 3, version 0, correlation 1, no error, an empty body
-    raw = (4 + len(frame)).to_bytes(4, "big") + b"\xb7" + len(frame).to_bytes(3, "big") + frame
+    raw = (5).to_bytes(4, "big") + (1).to_bytes(4, "big") + b"\0"  # correlation id 1, an empty body
     broker.intercept = lambda api, request: Raw(raw) if api is ApiKey.METADATA else None
     async with connected(broker) as connection:
-        with pytest.raises(ProtocolViolationError, match="metadata: cluster_id is missing"):
+        with pytest.raises(ProtocolViolationError, match="metadata: throttle_ms"):
             await connection.request(ApiKey.METADATA, ALL_TOPICS)
         assert connection.closed
-
-
-async def test_an_error_of_the_whole_request_has_its_code_and_message(broker: FakeBroker) -> None:
-    async with connected(broker) as connection:
-        broker.intercept = lambda api, request: Refuse(ErrorCode.INVALID_REQUEST, "topics is missing")
-        with pytest.raises(RefusedError, match="topics is missing") as refusal:
-            await connection.request(ApiKey.METADATA, ALL_TOPICS)
-        assert refusal.value.code is ErrorCode.INVALID_REQUEST
-        broker.intercept = lambda api, request: None
-        await connection.request(ApiKey.METADATA, ALL_TOPICS)  # the connection is as good as before
 
 
 async def test_a_lost_connection_fails_every_request_in_flight_and_names_the_broker(broker: FakeBroker) -> None:
@@ -308,22 +297,54 @@ async def test_closing_fails_waiting_and_later_requests(broker: FakeBroker) -> N
 
 
 async def test_an_api_that_the_broker_does_not_serve_is_refused_before_it_is_sent(broker: FakeBroker) -> None:
-    broker.apis = [int(ApiKey.API_VERSIONS), int(ApiKey.METADATA)]
+    broker.apis = {key: broker.apis[key] for key in (ApiKey.API_VERSIONS, ApiKey.METADATA)}
     async with connected(broker) as connection:
-        with pytest.raises(RefusedError, match="does not serve create_topics") as refusal:
-            connection.request(ApiKey.CREATE_TOPICS, None)
+        with pytest.raises(RefusedError, match="does not serve delete_topics") as refusal:
+            connection.request(ApiKey.DELETE_TOPICS, DeleteTopicsRequest(names=[]))
         assert refusal.value.code is ErrorCode.UNSUPPORTED_VERSION
 
 
-async def test_a_request_above_the_brokers_frame_limit_is_refused_before_it_is_sent(broker: FakeBroker) -> None:
-    broker.max_frame_bytes = 1000
+@pytest.mark.parametrize(
+    ("served", "sentence"),
+    [
+        ({}, "does not serve delete_topics$"),
+        (
+            {int(ApiKey.DELETE_TOPICS): (90, 99)},
+            "not serve delete_topics in a version that this client has, only in 90",
+        ),
+    ],
+)
+async def test_an_api_without_a_common_version_is_refused_with_the_brokers_versions(
+    broker: FakeBroker, served: dict[int, tuple[int, int]], sentence: str
+) -> None:
+    broker.apis = {key: broker.apis[key] for key in (ApiKey.API_VERSIONS, ApiKey.METADATA)} | served
     async with connected(broker) as connection:
-        produce = ProduceRequest(
-            acks=1,
-            timeout_ms=1000,
-            topics=[ProduceTopic(name="lines", partitions=[ProducePartition(0, memoryview(bytes(1000)))])],
-        )
-        with pytest.raises(RefusedError, match=r"takes 1000 \(socket.request.max.bytes\)") as refusal:
-            connection.request(ApiKey.PRODUCE, produce)
-        assert refusal.value.code is ErrorCode.MESSAGE_TOO_LARGE
+        with pytest.raises(RefusedError, match=sentence):
+            connection.request(ApiKey.DELETE_TOPICS, DeleteTopicsRequest(names=[]))
+
+
+async def test_what_only_barnabas_answers_says_so(broker: FakeBroker) -> None:
+    broker.apis = {key: versions for key, versions in broker.apis.items() if key not in OWN_KEYS}
+    async with connected(broker) as connection:
+        with pytest.raises(
+            RefusedError, match=r"explain_start needs a Barnabas broker; 127\.0\.0\.1:\d+ is Apache Kafka"
+        ):
+            connection.request(ApiKey.EXPLAIN_START, ExplainStartRequest())
+
+
+async def test_a_broker_without_the_clients_version_of_the_greeting_is_greeted_again(broker: FakeBroker) -> None:
+    """As by Kafka: the refusal is in version 0, with the versions that it has."""
+    asked: list[int] = []
+
+    def refuse_new_ones(api: ApiKey, request: Any) -> Any:
+        if api is ApiKey.API_VERSIONS:
+            asked.append(request.version)
+            if request.version > 0:
+                refusal = request.refused(ErrorCode.UNSUPPORTED_VERSION, "").encode(0)
+                return Raw((4 + len(refusal)).to_bytes(4, "big") + (0).to_bytes(4, "big") + refusal)
+        return None
+
+    broker.intercept = refuse_new_ones
+    async with connected(broker) as connection:
+        assert asked == [4, 0]
         await connection.request(ApiKey.METADATA, ALL_TOPICS)

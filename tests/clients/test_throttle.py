@@ -13,11 +13,11 @@ import pytest
 from barnabas import Producer, ProducerConfig
 from barnabas.clients.errors import ClosedError
 from barnabas.clients.network.connection import Connection
+from barnabas.protocol.dialects import KAFKA
 from barnabas.protocol.framing import SIZE_PREFIX
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.cluster.api_versions import ApiVersionRange, ApiVersionsResponse
 from barnabas.protocol.messages.topics.metadata import MetadataRequest, MetadataResponse
-from barnabas.protocol.native import codec
 from tests.clients.test_connection import peer, settings
 from tests.support.daemon import start_daemon
 from tests.support.kafka.kafka_wire import KafkaWire
@@ -42,25 +42,23 @@ class ThrottlingBroker:
         while True:
             try:
                 size = int.from_bytes(await reader.readexactly(SIZE_PREFIX), "big")
-                header = codec.read_request(memoryview(await reader.readexactly(size)))
+                header = KAFKA.read_request(memoryview(await reader.readexactly(size)))
             except asyncio.IncompleteReadError:
                 return
             self.received.append(ApiKey(header.api))
             if loop.time() < self.muted_until:
                 self.too_early += 1
                 await asyncio.sleep(self.muted_until - loop.time())
-            response: Any = MetadataResponse(cluster_id="c")
+            response: Any = MetadataResponse(cluster_id="c", brokers=[], topics=[])
             if header.api == ApiKey.API_VERSIONS:
                 apis = [
-                    ApiVersionRange(api=api, min_version=0, max_version=0)
+                    ApiVersionRange(api=api, min_version=4, max_version=4)
                     for api in (ApiKey.API_VERSIONS, ApiKey.METADATA)
                 ]
-                response = ApiVersionsResponse(
-                    server="b", server_version="1", cluster_id="c", node_id=1, apis=apis, max_frame_bytes=1 << 20
-                )
-            frame = codec.encode_response(header, response, 0)
+                response = ApiVersionsResponse(apis=apis)
+            frame, _ = KAFKA.encode_response(header, response)
             if self.received.count(ApiKey.METADATA) == 1:
-                frame = codec.with_throttle(header, frame, THROTTLE_MS)
+                frame = KAFKA.with_throttle(header, frame, THROTTLE_MS)
                 self.muted_until = loop.time() + THROTTLE_MS / 1000
             writer.write(frame)
 

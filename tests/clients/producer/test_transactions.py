@@ -535,14 +535,6 @@ async def test_a_refused_start_says_why(broker: FakeBroker) -> None:
     await until(lambda: broker.open_connections == 0)
 
 
-async def test_an_old_broker_is_refused(broker: FakeBroker) -> None:
-    broker.apis.remove(ApiKey.END_TXN)
-    with pytest.raises(RefusedError, match="has no transactions: upgrade it"):
-        async with transactional(broker):
-            pass
-    assert broker.asked(ApiKey.INIT_PRODUCER_ID) == []
-
-
 async def test_a_second_producer_fences_the_first(broker: FakeBroker) -> None:
     async with transactional(broker) as first:
         await first.begin_transaction()
