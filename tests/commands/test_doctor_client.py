@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import socket
 import threading
@@ -16,7 +15,6 @@ from click.testing import CliRunner, Result
 
 from barnabas.commands.exit_codes import ExitCode
 from barnabas.commands.main import main
-from tests.clients.fake_broker import FakeBroker
 from tests.support.daemon import Daemon, start_daemon
 from tests.support.free_ports import free_port
 
@@ -106,14 +104,6 @@ def test_an_advertised_loopback_address_is_a_problem_for_other_machines(tmp_path
         problem = problems_of(f"{address}:{port}")
 
     assert f"127.0.0.1:{port} to clients, which is each client's own machine" in problem
-
-
-async def test_a_broker_with_only_the_native_protocol_is_examined_by_it() -> None:
-    async with FakeBroker() as broker:
-        result = await asyncio.to_thread(run, broker.bootstrap, "--json", "--timeout", "3")
-
-    report = json.loads(result.stdout)
-    assert (report["protocol"], [each["reachable"] for each in report["brokers"]]) == ("native", [True])
 
 
 def test_an_advertised_address_without_a_listener_is_reported(tmp_path: Path) -> None:
