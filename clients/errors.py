@@ -3,7 +3,7 @@
 ClientError
   ClientConfigError       an invalid configuration value (also a ValueError)
   BrokerConnectionError   no connection, or a lost one (also a ConnectionError); names host:port and what to check
-    ProtocolViolationError  the peer does not speak the native dialect; the connection is closed
+    ProtocolViolationError  the peer does not speak Kafka's protocol; the connection is closed
   AuthenticationError     TLS or SASL failed: untrusted certificate, wrong password; not retried
   FailbackError           a former source that cannot follow
   BrokerTimeoutError      no answer in time (also a TimeoutError)
@@ -48,7 +48,7 @@ class FailbackError(ClientError):
 
 
 class ProtocolViolationError(BrokerConnectionError):
-    """A peer whose bytes are not the native dialect. Not retriable."""
+    """A peer whose bytes are not Kafka's protocol. Not retriable."""
 
 
 class AuthenticationError(ClientError):
