@@ -6,7 +6,7 @@ state become one batch. Source: Kafka's PersisterStateBatchCombiner, step by ste
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from heapq import heapify, heappop, heappush
 
 from barnabas.protocol.share.state_records import UNINITIALIZED, StateBatch
@@ -15,14 +15,14 @@ _Sorted = tuple[int, int, int, int]
 """First offset, last offset, delivery count, state: the order of Kafka's PersisterStateBatch."""
 
 
-def combine(before: Iterable[StateBatch], added: Iterable[StateBatch], start_offset: int) -> Sequence[StateBatch]:
+def combine(before: Iterable[StateBatch], added: Iterable[StateBatch], start_offset: int) -> tuple[StateBatch, ...]:
     """Return batches in the order of offsets that do not overlap, without what is below `start_offset` (-1: all)."""
     batches = [each for each in (*before, *added) if start_offset == UNINITIALIZED or each.last_offset >= start_offset]
     if start_offset != UNINITIALIZED:
-        batches = [each._replace(first_offset=max(each.first_offset, start_offset)) for each in batches]
+        batches = [each.replaced(first_offset=max(each.first_offset, start_offset)) for each in batches]
     if len(batches) < 2:
         return tuple(batches)
-    heap = [(each.first_offset, each.last_offset, each.delivery_count, each.state) for each in batches]
+    heap = [(each.first_offset, each.last_offset, each.delivery_count, each.delivery_state) for each in batches]
     heapify(heap)
     combined = []
     previous = heappop(heap)

@@ -18,7 +18,7 @@ from barnabas.broker.share.state_loading import ShareStateLoading
 from barnabas.broker.share.state_log import ShareStateLog
 from barnabas.broker.share.upkeep import ShareStateUpkeep
 from barnabas.protocol.errors import BrokerError, ErrorCode
-from barnabas.protocol.share.state_records import SharePartitionKey, ShareSnapshot
+from barnabas.protocol.share.state_records import SharePartitionKey, ShareSnapshotValue
 from barnabas.protocol.topic_name import SHARE_STATE_TOPIC
 
 if TYPE_CHECKING:
@@ -141,10 +141,10 @@ class ShareCoordinator:
             key, lambda shard: [shard.write(key, change, self.log.updates_per_snapshot, self._wall_ms())]
         )
 
-    def read(self, key: SharePartitionKey, leader_epoch: int) -> Deferred[ShareSnapshot | BrokerError]:
+    def read(self, key: SharePartitionKey, leader_epoch: int) -> Deferred[ShareSnapshotValue | BrokerError]:
         """Return a state to the leader of a partition, and fence leaders with lower epochs."""
-        answer: Deferred[ShareSnapshot | BrokerError] = Deferred()
-        found: list[ShareSnapshot] = []
+        answer: Deferred[ShareSnapshotValue | BrokerError] = Deferred()
+        found: list[ShareSnapshotValue] = []
 
         def plan(shard: StateShard) -> list[ShareRecord]:
             state, record = shard.read(key, leader_epoch, self.log.updates_per_snapshot, self._wall_ms())
@@ -238,7 +238,7 @@ def _code(error: BrokerError | None) -> ErrorCode:
     return ErrorCode.NONE if error is None else error.code
 
 
-def _summary_of(state: ShareSnapshot) -> ShareStateSummary:
+def _summary_of(state: ShareSnapshotValue) -> ShareStateSummary:
     return ShareStateSummary(state.state_epoch, state.leader_epoch, state.start_offset, state.delivery_complete_count)
 
 

@@ -13,7 +13,7 @@ from barnabas.broker.coordinator_log.reading import stored_batches
 from barnabas.broker.share.shard import ShareRecord, StateShard
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.records.reader import read_records
-from barnabas.protocol.share.state_records import SNAPSHOT_TYPE, SharePartitionKey, decode_key, decode_value
+from barnabas.protocol.share.state_records import SharePartitionKey, ShareSnapshotKey, decode_key, decode_value
 
 if TYPE_CHECKING:
     from barnabas.broker.storage.log.readable_log import ReadableLog
@@ -66,6 +66,6 @@ def _decode(key_data: bytes | None, value_data: bytes | None) -> ShareRecord | N
         return None
     record_type, key = found
     if value_data is None:
-        return ShareRecord(key, None) if record_type == SNAPSHOT_TYPE else None
+        return ShareRecord(key, None) if record_type == ShareSnapshotKey.number else None
     value = decode_value(record_type, value_data)
     return None if value is None else ShareRecord(key, value)

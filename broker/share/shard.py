@@ -22,12 +22,11 @@ from barnabas.broker.share.batches import combine
 from barnabas.broker.share.needed_offsets import NeededOffsets
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.share.state_records import (
-    SNAPSHOT_TYPE,
     UNINITIALIZED,
-    UPDATE_TYPE,
     SharePartitionKey,
-    ShareSnapshot,
-    ShareUpdate,
+    ShareSnapshotValue,
+    ShareUpdateKey,
+    ShareUpdateValue,
     StateBatch,
 )
 from barnabas.protocol.topic_name import SHARE_STATE_TOPIC
@@ -42,12 +41,14 @@ class ShareRecord(NamedTuple):
     """A record of `__share_group_state`; `value` None deletes the state."""
 
     key: SharePartitionKey
-    value: ShareSnapshot | ShareUpdate | None
+    value: ShareSnapshotValue | ShareUpdateValue | None
 
-    @property
-    def type(self) -> int:
-        """The type in the record's key."""
-        return UPDATE_TYPE if isinstance(self.value, ShareUpdate) else SNAPSHOT_TYPE
+    def encode(self) -> tuple[bytes, bytes | None]:
+        """Return the bytes of key and value. Raises ValueError for a group id above 32,767 bytes."""
+        key, value = self
+        if isinstance(value, ShareUpdateValue):
+            key = ShareUpdateKey(key.group_id, key.topic_id, key.partition)
+        return key.to_bytes(), None if value is None else value.to_bytes()
 
 
 class StateChange(NamedTuple):
@@ -64,7 +65,7 @@ class StateShard:
     """States by key. `replay` is the only way in which they change."""
 
     def __init__(self, exists: PartitionExists) -> None:
-        self.states: dict[SharePartitionKey, ShareSnapshot] = {}
+        self.states: dict[SharePartitionKey, ShareSnapshotValue] = {}
         self.needed = NeededOffsets()
         self._exists = exists
         self._leader_epochs: dict[SharePartitionKey, int] = {}
@@ -82,13 +83,13 @@ class StateShard:
         before = self.states.get(key)
         return ShareRecord(
             key,
-            ShareSnapshot(
-                0 if before is None else before.snapshot_epoch + 1,
-                state_epoch,
-                0,
-                start_offset,
-                now_ms,
-                now_ms,
+            ShareSnapshotValue(
+                snapshot_epoch=0 if before is None else before.snapshot_epoch + 1,
+                state_epoch=state_epoch,
+                leader_epoch=0,
+                start_offset=start_offset,
+                create_timestamp=now_ms,
+                write_timestamp=now_ms,
                 # Nothing was consumed before the first offset is known, and nothing can be counted.
                 delivery_complete_count=UNINITIALIZED if start_offset == UNINITIALIZED else 0,
             ),
@@ -107,7 +108,7 @@ class StateShard:
 
     def read(
         self, key: SharePartitionKey, leader_epoch: int, updates_per_snapshot: int, now_ms: int
-    ) -> tuple[ShareSnapshot, ShareRecord | None]:
+    ) -> tuple[ShareSnapshotValue, ShareRecord | None]:
         """Return a state, and the record of a new leader epoch. Raises BrokerError."""
         _ensure_partition(key)
         state = self._state_of(key)
@@ -120,7 +121,7 @@ class StateShard:
         change = StateChange(state.state_epoch, leader_epoch, state.start_offset, (), state.delivery_complete_count)
         return state, self._changed(key, state, change, leader_epoch, updates_per_snapshot, now_ms)
 
-    def summary(self, key: SharePartitionKey) -> ShareSnapshot | None:
+    def summary(self, key: SharePartitionKey) -> ShareSnapshotValue | None:
         """Return a state, None for one that was not initialized. Raises BrokerError."""
         _ensure_partition(key)
         self._ensure_exists(key)
@@ -147,7 +148,7 @@ class StateShard:
         if all(state.create_timestamp != state.write_timestamp for state in states.values()):
             return []
         return [
-            ShareRecord(key, state._replace(snapshot_epoch=state.snapshot_epoch + 1, write_timestamp=now_ms))
+            ShareRecord(key, state.replaced(snapshot_epoch=state.snapshot_epoch + 1, write_timestamp=now_ms))
             for key, state in states.items()
             if now_ms - state.write_timestamp >= interval_ms
         ]
@@ -157,7 +158,7 @@ class StateShard:
     def replay(self, record: ShareRecord, offset: int, updates_per_snapshot: int) -> None:
         """Apply a record of the log."""
         key, value = record
-        if isinstance(value, ShareUpdate):
+        if isinstance(value, ShareUpdateValue):
             self._replay_update(key, value)
             return
         if value is None:
@@ -171,26 +172,26 @@ class StateShard:
                 self._updates[key] = 0
         self.needed.note(key, offset, is_tombstone=value is None)
 
-    def _replay_update(self, key: SharePartitionKey, value: ShareUpdate) -> None:
+    def _replay_update(self, key: SharePartitionKey, value: ShareUpdateValue) -> None:
         self._raise_epoch(self._leader_epochs, key, value.leader_epoch)
         state = self.states.get(key)
         if state is None:
-            self.states[key] = ShareSnapshot(
-                value.snapshot_epoch,
-                0,
-                value.leader_epoch,
-                value.start_offset,
-                0,
-                0,
-                value.batches,
-                value.delivery_complete_count,
+            self.states[key] = ShareSnapshotValue(
+                snapshot_epoch=value.snapshot_epoch,
+                state_epoch=0,
+                leader_epoch=value.leader_epoch,
+                start_offset=value.start_offset,
+                create_timestamp=0,
+                write_timestamp=0,
+                state_batches=value.state_batches,
+                delivery_complete_count=value.delivery_complete_count,
             )
         else:
             start_offset = state.start_offset if value.start_offset == UNINITIALIZED else value.start_offset
-            self.states[key] = state._replace(
+            self.states[key] = state.replaced(
                 leader_epoch=state.leader_epoch if value.leader_epoch == NO_EPOCH else value.leader_epoch,
                 start_offset=start_offset,
-                batches=combine(state.batches, value.batches, start_offset),
+                state_batches=combine(state.state_batches, value.state_batches, start_offset),
                 delivery_complete_count=value.delivery_complete_count,
             )
         self._updates[key] = self._updates.get(key, 0) + 1
@@ -198,7 +199,7 @@ class StateShard:
     def _changed(
         self,
         key: SharePartitionKey,
-        state: ShareSnapshot,
+        state: ShareSnapshotValue,
         change: StateChange,
         leader_epoch: int,
         updates_per_snapshot: int,
@@ -208,29 +209,29 @@ class StateShard:
             start_offset = state.start_offset if change.start_offset == UNINITIALIZED else change.start_offset
             return ShareRecord(
                 key,
-                ShareSnapshot(
-                    state.snapshot_epoch + 1,
-                    state.state_epoch,
-                    leader_epoch,
-                    start_offset,
-                    now_ms,
-                    now_ms,
-                    combine(state.batches, change.batches, start_offset),
-                    change.delivery_complete_count,
+                ShareSnapshotValue(
+                    snapshot_epoch=state.snapshot_epoch + 1,
+                    state_epoch=state.state_epoch,
+                    leader_epoch=leader_epoch,
+                    start_offset=start_offset,
+                    create_timestamp=now_ms,
+                    write_timestamp=now_ms,
+                    state_batches=combine(state.state_batches, change.batches, start_offset),
+                    delivery_complete_count=change.delivery_complete_count,
                 ),
             )
         return ShareRecord(
             key,
-            ShareUpdate(
-                state.snapshot_epoch,
-                leader_epoch,
-                change.start_offset,
-                combine((), change.batches, change.start_offset),
-                change.delivery_complete_count,
+            ShareUpdateValue(
+                snapshot_epoch=state.snapshot_epoch,
+                leader_epoch=leader_epoch,
+                start_offset=change.start_offset,
+                state_batches=combine((), change.batches, change.start_offset),
+                delivery_complete_count=change.delivery_complete_count,
             ),
         )
 
-    def _state_of(self, key: SharePartitionKey) -> ShareSnapshot:
+    def _state_of(self, key: SharePartitionKey) -> ShareSnapshotValue:
         state = self.states.get(key)
         if state is None:
             raise BrokerError(ErrorCode.INVALID_REQUEST, f"the share partition has no state in {SHARE_STATE_TOPIC}")

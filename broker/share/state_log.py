@@ -14,7 +14,7 @@ from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.share.shard import ShareRecord, StateShard
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.records.builder import RecordBatchBuilder
-from barnabas.protocol.share.state_records import SharePartitionKey, encode_key, encode_value
+from barnabas.protocol.share.state_records import SharePartitionKey
 from barnabas.protocol.uuids import uuid_text
 
 if TYPE_CHECKING:
@@ -122,10 +122,9 @@ def _encode(records: Sequence[ShareRecord], now_ms: int, max_bytes: int) -> byte
     builder = RecordBatchBuilder(max_bytes=max_bytes, base_sequence=0)
     for record in records:
         try:
-            key = encode_key(record.key, record.type)
+            key, value = record.encode()
         except ValueError as error:
             raise BrokerError(ErrorCode.INVALID_REQUEST, f"{error}") from error
-        value = None if record.value is None else encode_value(record.value)
         if not builder.append(now_ms, key, value):
             batches += builder.build()
             builder = RecordBatchBuilder(max_bytes=max_bytes, base_sequence=0)

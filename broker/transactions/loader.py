@@ -15,8 +15,7 @@ from barnabas.broker.transactions.metadata import TransactionMetadata
 from barnabas.broker.transactions.records import decode_metadata
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.records.reader import read_records
-from barnabas.protocol.transactions.keys import decode_transaction_key
-from barnabas.protocol.transactions.values import is_known_version
+from barnabas.protocol.transactions.records import TransactionLogValue, transactional_id_of
 
 if TYPE_CHECKING:
     from barnabas.broker.storage.log.readable_log import ReadableLog
@@ -51,7 +50,7 @@ def load_states(partition_log: ReadableLog, belongs: Callable[[str], bool], buff
                 raise DecodeError(f"{partition_log.topic_partition}: the record at offset {record.offset} has no key")
             if value is None:
                 values.pop(key, None)
-            elif is_known_version(value):
+            elif TransactionLogValue.knows(value):
                 values[key] = (record.offset, value)
             else:
                 skipped += 1
@@ -59,7 +58,7 @@ def load_states(partition_log: ReadableLog, belongs: Callable[[str], bool], buff
     unreachable = []
     for data, (offset, value) in values.items():
         try:
-            transactional_id = decode_transaction_key(data)
+            transactional_id = transactional_id_of(data)
             if transactional_id is None:
                 skipped += 1
                 continue

@@ -21,7 +21,7 @@ from barnabas.broker.transactions.state import TransactionState
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.records.builder import RecordBatchBuilder
 from barnabas.protocol.records.kernels.kernel import one_record_batch
-from barnabas.protocol.transactions.keys import encode_transaction_key
+from barnabas.protocol.transactions.records import TransactionLogKey
 
 if TYPE_CHECKING:
     from barnabas.broker.coordinator_log.log import Encode
@@ -103,7 +103,7 @@ class TransactionLog:
     def _encoding(self, metadata: TransactionMetadata) -> Encode:
         def encode(max_bytes: int) -> bytearray:
             try:
-                key = encode_transaction_key(metadata.transactional_id)
+                key = TransactionLogKey(metadata.transactional_id).to_bytes()
                 value = encode_metadata(metadata, self.version)
             except ValueError as error:
                 raise BrokerError(ErrorCode.INVALID_REQUEST, f"{error}") from error
@@ -122,7 +122,8 @@ class TransactionLog:
         now_ms, max_bytes = self._wall_ms(), partition.log.config.max_message_bytes
         batches = bytearray()
         builder = RecordBatchBuilder(max_bytes=max_bytes)
-        for key in map(encode_transaction_key, transactional_ids):
+        for transactional_id in transactional_ids:
+            key = TransactionLogKey(transactional_id).to_bytes()
             if not builder.append(now_ms, key, None):
                 batches += builder.build()
                 builder = RecordBatchBuilder(max_bytes=max_bytes)

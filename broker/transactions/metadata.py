@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from barnabas.broker.coordinator_log.topic import java_hash
 from barnabas.broker.transactions.state import TransactionState
+from barnabas.protocol.transactions.records import TransactionPartitions
 
 NO_PRODUCER_ID: Final = -1
 NO_EPOCH: Final = -1
@@ -34,12 +35,12 @@ class Partitions(dict[PartitionKey, None]):
     Not changed after its creation: states of several transactions share it.
     """
 
-    __slots__ = ("encoded_topics",)
+    __slots__ = ("of_topics",)
 
     def __init__(self, keys: Iterable[PartitionKey] = ()) -> None:
         super().__init__(dict.fromkeys(keys))
-        self.encoded_topics: dict[int, bytes] = {}
-        """Their form in a record, by the record's version, once it was needed."""
+        self.of_topics: tuple[TransactionPartitions, ...] | None = None
+        """Their form in a record, once it was needed."""
 
 
 NO_PARTITIONS: Final = Partitions()

@@ -38,6 +38,10 @@ of array items, and every fault is a DecodeError that names the field.
     decoding      writes decoders
     encoding      writes encoders
     structures    Struct and Request, the base classes; Encoded, for an answer that is encoded once
+    records       RecordKey and RecordValue, the base classes of records in the logs of coordinators
+
+Structures that a broker keeps and shares, as it does those of records, are `frozen`: mypy refuses their change, and
+they are hashable. They take positions, too, with `kw_only=False`.
 
 Source: Kafka's message generator. docs/decisions has the reasons for this design.
 """

@@ -37,7 +37,8 @@ class _Decoder:
             self.keeps_view = has_records(structure)
             if not self.keeps_view:
                 source.add("if type(data) is not bytes: data = bytes(data)")  # slices of bytes are cheaper than views
-            source.add("at = 0; end = len(data); left = limit")
+            head = 0 if structure.wire_head(self.version) is None else 2  # which the caller has read
+            source.add(f"at = {head}; end = len(data); left = limit")
             with source.block("try:"):
                 value = self._structure(structure, top=True)
                 source.add(f"return {value}, at")
@@ -63,10 +64,10 @@ class _Decoder:
         self._flush(pending)
         made = source.name("made")
         source.add(f"{made} = new({source.constant(structure.__name__, structure)})")
-        if top and "version" in structure.wire_annotations:
-            values["version"] = str(self.version)
         for each in fields_of(structure):
             value = values.get(each.name) or self._default(structure, each)
+            if top and each.name == "version" and each.kind is None:
+                value = str(self.version)
             source.add(f"{made}.{each.name} = {value}")
         return made
 
@@ -102,8 +103,18 @@ class _Decoder:
         self.data, self.at, self.end = source.name("data"), source.name("at"), source.name("end")
         source.add(f"{self.data} = {data}[{at}:{at} + {size}]; {self.at} = 0; {self.end} = {size}")
         pending: Pending = []
-        value = self._value(field.kind, field.nullable_from <= self.version, pending, field.name)
+        nullable = field.nullable_from <= self.version
+        if is_structure(field.kind) and nullable:  # null is 0 here, not -1
+            source.add(f"{variable} = {self._byte(pending, field.name)}")
+            source.add(f"if {variable} > 1: raise unmarked({variable})")
+            with source.block(f"if {variable}:"):
+                source.add(f"{variable} = {self._structure(field.kind)}")
+            source.add(f"else: {variable} = None")
+            value = variable
+        else:
+            value = self._value(field.kind, nullable, pending, field.name)
         self._flush(pending)
+        source.add(f"if {self.at} != {size}: raise left_over({size} - {self.at})")
         source.add(f"{variable} = {value}")
         self.data, self.at, self.end = outer
         source.path[-1] = outside

@@ -39,6 +39,9 @@ class _Encoder:
             source.add("out = bytearray()")
             with source.block("try:"):
                 pending: Pending = []
+                head = structure.wire_head(self.version)
+                if head is not None:
+                    self._add(pending, "h", str(head))
                 self._structure(structure, "value", pending)
                 self._flush(pending)
                 source.add("return bytes(out)")
@@ -75,7 +78,9 @@ class _Encoder:
             for each in tail:
                 with source.field(each.name):
                     self._value(each.kind, each.nullable_from <= self.version, variables[each.name], before)
-            if tagged:
+            if len(tagged) == 1 and isinstance(tagged[0].kind, Fixed):
+                self._only_tagged_field(structure, tagged[0], variables[tagged[0].name], before)
+            elif tagged:
                 self._flush(before)
                 self._tagged_fields(structure, tagged, variables)
             elif self.flexible:
@@ -126,13 +131,36 @@ class _Encoder:
             if each.default == ():  # a list may be as empty
                 differs = f"{variable} is None or len({variable})"
             with source.field(each.name), source.block(f"if {differs}:"):
+                if isinstance(each.kind, Fixed):
+                    packed = f"{source.packer('BB' + each.kind.code)}({each.tag}, {each.kind.size}, {variable})"
+                    source.add(f"{count} += 1; {fields} += {packed}")
+                    continue
                 source.add(f"{count} += 1; {self.out} = bytearray()")
                 inner: Pending = []
-                self._value(each.kind, each.nullable_from <= self.version, variable, inner)
+                nullable = each.nullable_from <= self.version
+                if is_structure(each.kind) and nullable:  # null is 0 here, not -1
+                    source.add(f"if {variable} is None: {self.out}.append(0)")
+                    with source.block("else:"):
+                        self._present(each.kind, variable, inner)
+                        self._flush(inner)
+                else:
+                    self._value(each.kind, nullable, variable, inner)
                 self._flush(inner)
                 source.add(f"{fields} += unsigned({each.tag}) + unsigned(len({self.out})) + {self.out}")
         self.out = outer
         source.add(f"{self.out} += unsigned({count}) + {fields}")
+
+    def _only_tagged_field(self, structure: Any, field: Field, variable: str, pending: Pending) -> None:
+        """Write the one tagged field of a structure with what is pending, in one call."""
+        default = list(pending)
+        with self.source.field(field.name), self.source.block(f"if {variable} != {self._default(structure, field)}:"):
+            for number in (1, field.tag, field.kind.size):
+                self._add(pending, "B", str(number))
+            self._add(pending, field.kind.code, variable)
+            self._flush(pending)
+        with self.source.block("else:"):
+            self._add(default, "B", "0")
+            self._flush(default)
 
     def _add(self, pending: Pending, code: str, expression: str) -> None:
         pending.append((code, expression, self.source.place()))

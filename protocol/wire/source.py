@@ -108,6 +108,16 @@ def cut_short(asked: int, left: int) -> DecodeError:
     return DecodeError(f"{asked} bytes asked, but {left} bytes are left")
 
 
+def left_over(size: int) -> DecodeError:
+    """A tagged field that is longer than its value."""
+    return DecodeError(f"{size} bytes are left over")
+
+
+def unmarked(mark: int) -> DecodeError:
+    """A tagged structure that begins with neither 0 nor 1."""
+    return DecodeError(f"a structure that is neither null nor present, but {mark}")
+
+
 def too_long(count: int, left: int) -> DecodeError:
     """An array that cannot be in the rest of the message."""
     return DecodeError(f"an array of {count} items, but {left} bytes are left")
@@ -152,6 +162,7 @@ _RUNTIME: Final[dict[str, Any]] = {
     "DecodeError": DecodeError,
     "cut_short": cut_short,
     "known_error": known_error,
+    "left_over": left_over,
     "located": located,
     "new": object.__new__,
     "null": null,
@@ -160,6 +171,7 @@ _RUNTIME: Final[dict[str, Any]] = {
     "struct_error": struct.error,
     "too_long": too_long,
     "too_many": too_many,
+    "unmarked": unmarked,
     "unordered": unordered,
     "unpack_from": struct.unpack_from,
     "unsigned": unsigned,

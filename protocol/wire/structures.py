@@ -22,6 +22,14 @@ def _construct(self: Struct, *values: Any, **fields: Any) -> None:
     _write_init(type(self))(self, *values, **fields)
 
 
+def _compare(self: Struct, other: object) -> bool:
+    return bool(_write_comparison(type(self))[0](self, other))
+
+
+def _hash(self: Struct) -> int:
+    return int(_write_comparison(type(self))[1](self))
+
+
 @dataclass_transform(kw_only_default=True, field_specifiers=(since, until, tagged, unwired))
 class StructType(type):
     """Makes slots of the annotations of a class body, and keeps what they and their defaults say.
@@ -35,7 +43,7 @@ class StructType(type):
         if not all(isinstance(each, str) for each in annotations.values()) or "__annotate_func__" in body:
             raise TypeError(f"the module of {name} lacks `from __future__ import annotations`")
         own = {each: text for each, text in annotations.items() if not text.startswith("ClassVar[")}
-        if reserved := sorted({"encode", "decode", "replaced", "as_dict"} & own.keys()):
+        if reserved := sorted({"encode", "decode", "replaced", "as_dict", "to_bytes", "from_bytes"} & own.keys()):
             raise TypeError(f"{name} has a field {reserved[0]}, which is a method of structures")
         defaults = {each: body.pop(each) for each in own if each in body}
         base = bases[0] if bases else None
@@ -43,6 +51,9 @@ class StructType(type):
         body["wire_annotations"] = getattr(base, "wire_annotations", {}) | own
         body["wire_defaults"] = getattr(base, "wire_defaults", {}) | defaults
         body.setdefault("__init__", _construct)  # not that of a base class, which may have been generated already
+        if options.get("frozen"):
+            body.setdefault("__eq__", _compare)
+            body.setdefault("__hash__", _hash)
         return type.__new__(mcs, name, bases, body)
 
     def __init__(
@@ -52,16 +63,23 @@ class StructType(type):
         body: dict[str, Any],
         flexible: int = LATEST,
         kw_only: bool = True,
+        frozen: bool = False,
         api: int | None = None,
+        number: int | None = None,
+        newest: int = 0,
     ) -> None:
         """`flexible`: the first flexible version of a message; structures within it are as the message.
 
-        `api`: the key of a request's API.
+        `frozen`: values may be shared and are hashable, because nothing changes them, which mypy sees to.
+        `api`: key of a request's API. `number`: the type of a record's key; `newest`: the last version of its value.
         """
         super().__init__(name, bases, body)
         cls.flexible_from = flexible
         if api is not None:
             cls.api_key = api
+        if number is not None:
+            cls.number = number
+        cls.newest = newest
         for answer in getattr(body.get("__orig_bases__", (None,))[0], "__args__", ()):  # Request[Answer]
             cls.answer_type = answer
         cls.wire_fields: Any = None  # until they are asked for
@@ -112,6 +130,11 @@ class Struct(metaclass=StructType):
     def replaced(self, **fields: Any) -> Self:
         """Return a copy with other values of these fields."""
         return type(self)(**self.as_dict() | fields)
+
+    @classmethod
+    def wire_head(cls, version: int) -> int | None:
+        """Return the int16 before the fields, None if there is none."""
+        return None
 
     @classmethod
     def _decoder(cls, version: int) -> Callable[[Any, int], tuple[Any, int]]:
@@ -192,3 +215,19 @@ def _write_init(structure: Any) -> Callable[..., None]:
     init.__qualname__ = f"{structure.__qualname__}.__init__"  # for the TypeError of a missing field
     structure.__init__ = init
     return init
+
+
+def _write_comparison(structure: Any) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Give a frozen class `__eq__` and `__hash__` over its fields, at the first use, and return them."""
+    fields = [f".{name}" for name in structure.wire_annotations]
+    equal = "".join([f" and self{each} == other{each}" for each in fields])
+    values = "".join([f"self{each}, " for each in fields])
+    space: dict[str, Any] = {"structure": structure}
+    exec(
+        f"def __eq__(self, other):\n return type(other) is structure{equal}\n"
+        f"def __hash__(self):\n return hash((structure, {values}))\n",
+        space,
+    )
+    for name in ("__eq__", "__hash__"):
+        setattr(structure, name, space[name])
+    return space["__eq__"], space["__hash__"]

@@ -18,7 +18,7 @@ from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.security.resources import Operation
 from barnabas.protocol.messages.share.group_state import GroupStateRequest
-from barnabas.protocol.share.state_records import SharePartitionKey, StateBatch
+from barnabas.protocol.share.state_records import SharePartitionKey
 from barnabas.protocol.wire.structures import Struct
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def read_handler(coordinator: ShareCoordinator, probe: ApiProbe) -> GroupStateHa
         lambda coordinator, key, each: coordinator.read(key, each.leader_epoch),
         coordinator,
         probe,
-        ("state_epoch", "start_offset", "batches"),
+        ("state_epoch", "start_offset", "state_batches"),
     )
 
 
@@ -117,9 +117,8 @@ def write_handler(coordinator: ShareCoordinator, probe: ApiProbe) -> GroupStateH
     """Return the handler of WriteShareGroupState."""
 
     def begin(coordinator: ShareCoordinator, key: SharePartitionKey, each: Any) -> Deferred[Any]:
-        batches = [StateBatch(got.first_offset, got.last_offset, got.state, got.delivery_count) for got in each.batches]
         change = StateChange(
-            each.state_epoch, each.leader_epoch, each.start_offset, batches, each.delivery_complete_count
+            each.state_epoch, each.leader_epoch, each.start_offset, each.state_batches, each.delivery_complete_count
         )
         return coordinator.write(key, change)
 

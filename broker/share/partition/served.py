@@ -24,7 +24,7 @@ from barnabas.broker.share.shard import StateChange
 from barnabas.config.offset_reset import ResetTo
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.share.share_fetch import RECORD_LIMIT
-from barnabas.protocol.share.state_records import UNINITIALIZED, ShareSnapshot
+from barnabas.protocol.share.state_records import UNINITIALIZED, ShareSnapshotValue
 
 if TYPE_CHECKING:
     import asyncio
@@ -268,9 +268,9 @@ class ServedSharePartition:
 
     def _count(self, batch: StateBatch) -> None:
         count = batch.last_offset - batch.first_offset + 1
-        if batch.state == 0:
+        if batch.delivery_state == 0:
             self._probe.released += count
-        elif batch.state == 2:
+        elif batch.delivery_state == 2:
             self._probe.acknowledged += count
         else:
             self._probe.archived += count
@@ -362,7 +362,7 @@ class ServedSharePartition:
         self._timer = None
         self._coordinator.read(self.key, self.leader_epoch).then(self._loaded)
 
-    def _loaded(self, state: ShareSnapshot | BrokerError) -> None:
+    def _loaded(self, state: ShareSnapshotValue | BrokerError) -> None:
         if self._phase is not _Phase.LOADING:
             return
         if isinstance(state, BrokerError) and state.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
@@ -374,7 +374,7 @@ class ServedSharePartition:
             return
         try:
             start_offset = self._start_offset(state.start_offset)
-            self.state.window.load(start_offset, state.batches)
+            self.state.window.load(start_offset, state.state_batches)
         except (BrokerError, ValueError) as error:
             bad = error if isinstance(error, BrokerError) else BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{error}")
             self.end(self._unusable("begin with its stored state", bad))

@@ -144,7 +144,7 @@ class SharePartition:
             state.complete(is_written=is_written, now_ms=now_ms)
             if state.state is RecordState.AVAILABLE:
                 window.must_look = True
-            if RecordState(batch.state).is_final and not state.state.is_final:
+            if RecordState(batch.delivery_state).is_final and not state.state.is_final:
                 window.delivery_complete_count -= window.counted(batch.first_offset, batch.last_offset)
         # A change that was undone after the lock's end may have archived what was out of deliveries.
         return bool(change.states) and window.advance()

@@ -83,16 +83,17 @@ class Window:
         self.start_offset = start_offset
         gap_start = None
         next_offset = start_offset
-        for first, last, state, delivery_count in batches:
+        for each in batches:
+            first, last, state = each.first_offset, each.last_offset, RecordState(each.delivery_state)
             if first < start_offset or last < first:
                 message = f"the stored state has the offsets {first} to {last}, its start offset is {start_offset}"
                 raise BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, message)
             if gap_start is None and first > next_offset:
                 gap_start = next_offset
             next_offset = last + 1
-            batch = InFlightBatch(first, last, InFlightState(RecordState(state), delivery_count))
+            batch = InFlightBatch(first, last, InFlightState(state, each.delivery_count))
             self.add(batch)
-            if RecordState(state).is_final:
+            if state.is_final:
                 self.delivery_complete_count += batch.size
         if not self._firsts:
             self.end_offset = start_offset

@@ -17,8 +17,7 @@ from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.records.reader import read_records
 from barnabas.protocol.topic_name import TRANSACTION_TOPIC
 from barnabas.protocol.topic_partition import TopicPartition
-from barnabas.protocol.transactions.keys import decode_transaction_key
-from barnabas.protocol.transactions.values import decode_transaction_value
+from barnabas.protocol.transactions.records import TransactionLogValue, transactional_id_of
 
 ONGOING = 1
 PREPARE_COMMIT = 2
@@ -94,21 +93,21 @@ def _apply(key: bytes | None, value: bytes | None, found: dict[str, Decision], w
     try:
         if key is None:
             raise DecodeError("the record has no key")
-        name = decode_transaction_key(key)
+        name = transactional_id_of(key)
         if name is None:
             return  # a key of another, unknown type
         if value is None:
             found.pop(name, None)
             return
-        state = decode_transaction_value(value)
+        state = TransactionLogValue.from_bytes(value)
     except DecodeError as error:
         raise DecodeError(f"{where}: {error}") from error
     found[name] = Decision(
         name,
         state.producer_id,
         state.producer_epoch,
-        state.status,
-        state.timeout_ms,
-        state.start_ms,
-        frozenset(TopicPartition(topic, number) for topic, numbers in state.topics or () for number in numbers),
+        state.transaction_status,
+        state.transaction_timeout_ms,
+        state.transaction_start_timestamp_ms,
+        frozenset(TopicPartition(*each) for each in state.partitions),
     )

@@ -7,18 +7,10 @@ from typing import Any, ClassVar, cast
 
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.share.state_records import StateBatch
 from barnabas.protocol.wire.fields import since
 from barnabas.protocol.wire.structures import Answer, Request, Struct
-from barnabas.protocol.wire.types import Error, Int8, Int16, Int32, Int64, Message, String, Uuid
-
-
-class StateBatchOfApi(Struct):
-    """Offsets in one state: 0 available, 2 acknowledged, 4 archived."""
-
-    first_offset: Int64
-    last_offset: Int64
-    state: Int8
-    delivery_count: Int16
+from barnabas.protocol.wire.types import Error, Int32, Int64, Message, String, Uuid
 
 
 class PartitionResult(Struct):
@@ -98,7 +90,7 @@ class PartitionState(Struct):
     message: Message = None
     state_epoch: Int32 = 0
     start_offset: Int64 = 0
-    batches: Sequence[StateBatchOfApi] = ()
+    state_batches: Sequence[StateBatch] = ()
 
 
 class TopicState(Struct):
@@ -152,7 +144,7 @@ class WrittenPartition(Struct):
     leader_epoch: Int32
     start_offset: Int64
     delivery_complete_count: Int32 = since(1, default=-1)
-    batches: Sequence[StateBatchOfApi]
+    state_batches: Sequence[StateBatch]
 
 
 class WrittenTopic(Struct):

@@ -76,19 +76,19 @@ class World:
     def _loaded(self) -> SharePartition:
         shared = SharePartition(lambda: self.settings)
         state = self.shard.states[KEY]
-        shared.window.load(state.start_offset, state.batches)
+        shared.window.load(state.start_offset, state.state_batches)
         return shared
 
     def write(self, batches: Sequence[StateBatch]) -> None:
         window = self.shared.window
         change = StateChange(0, 0, window.start_offset, batches, window.delivery_complete_count)
         self._put(self.shard.write(KEY, change, 5, 0))
-        for first, last, state, count in batches:
-            for offset in range(first, last + 1):
+        for each in batches:
+            for offset in range(each.first_offset, each.last_offset + 1):
                 if offset in self.records:
-                    assert state != 1
-                    self.records[offset].stored_count = count
-                    self.records[offset].is_stored_done = state != 0
+                    assert each.delivery_state != 1
+                    self.records[offset].stored_count = each.delivery_count
+                    self.records[offset].is_stored_done = each.delivery_state != 0
 
     # -- steps
 

@@ -9,7 +9,7 @@ import pytest
 from barnabas.broker.share.batches import combine
 from barnabas.broker.share.shard import ShareRecord, StateChange, StateShard
 from barnabas.protocol.errors import BrokerError, ErrorCode
-from barnabas.protocol.share.state_records import SharePartitionKey, ShareSnapshot, ShareUpdate, StateBatch
+from barnabas.protocol.share.state_records import SharePartitionKey, ShareSnapshotValue, ShareUpdateValue, StateBatch
 
 FIRST, SECOND = (SharePartitionKey(group, bytes(16), 0) for group in ("first", "second"))
 UPDATES = 3
@@ -25,12 +25,15 @@ def test_the_highest_delivery_of_each_offset_is_kept_in_batches_that_do_not_over
         start = rng.choice((-1, rng.randrange(30)))
         combined = combine(given[:3], given[3:], start)
         kept = {}
-        for first, last, state, count in combined:
-            for offset in range(first, last + 1):
+        for each in combined:
+            for offset in range(each.first_offset, each.last_offset + 1):
                 assert offset not in kept, "batches overlap"
-                kept[offset] = (count, state)
+                kept[offset] = (each.delivery_count, each.delivery_state)
         assert set(kept) == {
-            offset for first, last, _, _ in given for offset in range(first, last + 1) if start == -1 or offset >= start
+            offset
+            for each in given
+            for offset in range(each.first_offset, each.last_offset + 1)
+            if start == -1 or offset >= start
         }
         assert list(kept) == sorted(kept)
 
@@ -55,7 +58,7 @@ def test_nothing_is_needed_below_the_oldest_of_the_last_snapshots() -> None:
         record = shard.write(FIRST, StateChange(0, 0, number, ()), UPDATES, 10)
         kinds.append(type(record.value))
         replayed(shard, record)
-    assert kinds == [ShareUpdate] * UPDATES + [ShareSnapshot]
+    assert kinds == [ShareUpdateValue] * UPDATES + [ShareSnapshotValue]
     assert needed(shard) == 1, "the second group has not changed since its beginning"
     cold = shard.snapshots_of_cold(100, 105)
     assert [each.key for each in cold] == [SECOND], "the first was written at 10"

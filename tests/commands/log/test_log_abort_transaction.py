@@ -20,8 +20,11 @@ from barnabas.commands.main import main
 from barnabas.protocol.metadata.partition_state import PartitionState
 from barnabas.protocol.metadata.records import PartitionRecord, TopicRecord
 from barnabas.protocol.topic_partition import TopicPartition
-from barnabas.protocol.transactions.keys import encode_transaction_key
-from barnabas.protocol.transactions.values import TransactionLogValue, encode_transaction_value
+from barnabas.protocol.transactions.records import (
+    TransactionLogKey,
+    TransactionLogValue,
+    TransactionPartitions,
+)
 from tests.support.storage.bench import LogBench, append, batch, log_config
 from tests.support.storage.metadata_store import append as append_metadata
 from tests.support.storage.transactions import end, send
@@ -52,8 +55,8 @@ def two_open(bench: LogBench) -> None:
 
 
 def state_record(name: bytes, producer_id: int, status: int, version: int = 0) -> tuple[int, bytes, bytes]:
-    value = TransactionLogValue(producer_id, 0, 60_000, status, [("topic", [0])], 0, 0)
-    return 1, encode_transaction_key(name.decode()), bytes(encode_transaction_value(value, version))
+    value = TransactionLogValue(producer_id, 0, 60_000, status, (TransactionPartitions("topic", (0,)),), 0, 0)
+    return 1, TransactionLogKey(name.decode()).to_bytes(), value.to_bytes(version)
 
 
 def write_state(bench: LogBench, *records: tuple[int, bytes | None, bytes | None]) -> None:
@@ -173,9 +176,9 @@ def test_an_expired_transactional_id_has_no_decision(bench: LogBench) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "sentence"),
     [
-        (b"\0", b"", "not a transactional id's"),
+        (b"\0", b"", "neither key nor value of a coordinator's record"),
         (None, b"", "the record has no key"),
-        (b"\0\0\0\1a", b"\0\0rt", "bytes asked at position 2"),
+        (b"\0\0\0\1a", b"\0\0rt", "the message ends within this field"),
         (b"\0\0\0\1a", b"\0\2" + bytes(20), "has version 2"),
     ],
 )

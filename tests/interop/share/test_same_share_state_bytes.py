@@ -16,7 +16,7 @@ import pytest
 
 from barnabas.protocol.records.batch import iter_batches
 from barnabas.protocol.records.reader import read_records
-from barnabas.protocol.share.state_records import SNAPSHOT_TYPE, decode_key
+from barnabas.protocol.share.state_records import ShareSnapshotKey, decode_key
 from barnabas.protocol.uuids import uuid_text
 from tests.support.daemon import Daemon
 from tests.support.eventually import eventually
@@ -183,7 +183,7 @@ def _masked(path: Path) -> list[tuple[bytes, bytes | None]]:
             assert decoded is not None
             kind, key = decoded
             value = record.value
-            if value is not None and kind == SNAPSHOT_TYPE:
+            if value is not None and kind == ShareSnapshotKey.number:
                 # After version, three epochs and the start offset: two times of eight bytes.
                 value = value[:22] + bytes(16) + value[38:]
             found.append((record.key.replace(key.topic_id, bytes(16)), value))

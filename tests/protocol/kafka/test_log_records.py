@@ -24,10 +24,8 @@ from barnabas.protocol.groups.offsets import decode_offset_commit, encode_offset
 from barnabas.protocol.groups.share_group_values import encode_share_group_value
 from barnabas.protocol.groups.streams_group_values import encode_streams_group_value
 from barnabas.protocol.metadata import control, frame
-from barnabas.protocol.share import state_records
-from barnabas.protocol.transactions.keys import decode_transaction_key, encode_transaction_key
-from barnabas.protocol.transactions.values import decode_transaction_value, encode_transaction_value
 from tests.protocol.kafka.differences import UNREAD_FIELDS, UNREAD_RECORDS
+from tests.support.kafka.declared_records import DECLARED_RECORDS
 from tests.support.kafka.definitions import NEWEST, VERSIONS, definition, load, versions
 
 Codec = Callable[[int, bytes], bytes]
@@ -46,8 +44,6 @@ CONTROL = {
     "VotersRecord": control.KRaftVoters,
 }
 VERSIONED: dict[str, Callable[[int, bytes], bytes | bytearray]] = {
-    "TransactionLogKey": lambda _, data: encode_transaction_key(decode_transaction_key(data) or ""),
-    "TransactionLogValue": lambda version, data: encode_transaction_value(decode_transaction_value(data), version),
     "GroupMetadataValue": lambda version, data: encode_group_metadata(decode_group_metadata(data), version),
     "OffsetCommitValue": lambda version, data: encode_offset_commit(decode_offset_commit(data), version),
     "ConsumerProtocolAssignment": lambda _, data: encode_assignment(decode_assignment(data)),
@@ -60,12 +56,12 @@ def codecs() -> dict[str, Codec]:
     for name, each in load(NEWEST).items():
         if each["type"] in ("request", "response", "header") or name.removesuffix("Record") in UNREAD_RECORDS:
             continue
+        if name in DECLARED_RECORDS:
+            continue
         if name in CONTROL:
             found[name] = control_record(CONTROL[name])
         elif name in VERSIONED:
             found[name] = versioned(VERSIONED[name])
-        elif name.startswith(("ShareSnapshot", "ShareUpdate")):
-            found[name] = share_state_key(each["apiKey"]) if name.endswith("Key") else share_state_value(each["apiKey"])
         elif each["type"] == "coordinator-key":
             found[name] = group_key(each["apiKey"])
         elif each["type"] == "coordinator-value":
@@ -77,24 +73,6 @@ def codecs() -> dict[str, Codec]:
 
 def versioned(through: Callable[[int, bytes], bytes | bytearray]) -> Codec:
     return lambda version, body: bytes(through(version, version.to_bytes(2, "big") + body)[2:])
-
-
-def share_state_key(kind: int) -> Codec:
-    def through(_: int, body: bytes) -> bytes:
-        found = state_records.decode_key(kind.to_bytes(2, "big") + body)
-        assert found is not None
-        return state_records.encode_key(found[1], found[0])[2:]
-
-    return through
-
-
-def share_state_value(kind: int) -> Codec:
-    def through(version: int, data: bytes) -> bytes:
-        found = state_records.decode_value(kind, data)
-        assert found is not None
-        return state_records.encode_value(found)
-
-    return versioned(through)
 
 
 def key_of_group(key: int, body: bytes) -> Any:

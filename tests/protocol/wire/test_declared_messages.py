@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from typing import Any
 
 import pytest
 
@@ -12,11 +11,10 @@ from barnabas.protocol.kafka.apis import KAFKA_APIS, KafkaApi
 from barnabas.protocol.wire import source
 from barnabas.protocol.wire.decoding import write_decoder
 from barnabas.protocol.wire.encoding import write_encoder
-from barnabas.protocol.wire.fields import Array, fields_of, is_structure
 from barnabas.protocol.wire.structures import MAX_ITEMS
-from tests.support.kafka.declared import DECLARED, shape_of_structure
-from tests.support.kafka.definitions import NEWEST, default_of, load, message_name, versions
-from tests.support.kafka.drawing import drawn
+from tests.support.kafka.declared import DECLARED, compare_fields, shape_of_structure
+from tests.support.kafka.definitions import NEWEST, load, message_name
+from tests.support.kafka.drawing import drawn, mutated
 from tests.support.kafka.shapes import JUDGES, shape_of_message
 
 VERSIONS = [
@@ -63,44 +61,14 @@ def test_a_field_has_the_versions_and_the_default_of_kafkas_definition(api: Kafk
         compare_fields(structure, message["fields"], range(api.lowest, api.highest + 1), common)
 
 
-def compare_fields(structure: Any, fields: list[Any], served: range, common: dict[str, Any]) -> None:
-    theirs = [each for each in fields if within(versions(each.get("versions") or each["taggedVersions"]), served)]
-    ours = [each for each in fields_of(structure) if within(range(each.since, each.until + 1), served)]
-    for field, their in zip(ours, theirs, strict=True):
-        place = f"{structure.__name__}.{field.name}, Kafka's {their['name']}"
-        here = within(versions(their.get("versions") or their["taggedVersions"]), served)
-        assert within(range(field.since, field.until + 1), served) == here, place
-        inner = their.get("fields") or common.get(their["type"].removeprefix("[]"))
-        if here != served or field.tag is not None:
-            is_array = their["type"].startswith("[]")
-            default = default_of(their.get("default"), their["type"].removeprefix("[]"), is_array, None)
-            if inner and not is_array and default is not None:
-                default = None  # a structure: ours is absent
-            assert field.default == (() if default == [] else default), place
-        kind = field.kind.item if isinstance(field.kind, Array) else field.kind
-        if inner:
-            compare_fields(kind, inner, here, common)
-        else:
-            assert not is_structure(kind), place
-
-
-def within(versions: range, served: range) -> range:
-    return range(max(versions.start, served.start), min(versions.stop, served.stop))
-
-
 @pytest.mark.parametrize(("api", "version"), VERSIONS)
 def test_mutated_messages_raise_decode_errors_and_nothing_else(api: KafkaApi, version: int) -> None:
     rng = random.Random(f"mutations {api.key} {version}")
     for kind, structure in DECLARED[api.key].items():
         original = drawn(NEWEST, api.key.label, version, kind, rng)
         for _ in range(30):
-            data = bytearray(original)
-            for _ in range(rng.randint(1, 3)):
-                if data:
-                    data[rng.randrange(len(data))] = rng.choice((0, 1, 127, 128, 255, rng.randrange(256)))
-            if rng.random() < 0.3:
-                del data[rng.randrange(len(data) + 1) :]
+            data = mutated(original, rng)
             try:
-                structure.decode(version, memoryview(data))
+                structure.decode(version, data)
             except DecodeError:
                 continue

@@ -274,3 +274,52 @@ def test_the_text_of_a_structure_does_not_show_secret_bytes() -> None:
 def test_a_class_is_constructed_with_its_own_fields_after_its_base_class_was() -> None:
     assert Answer(message="a").encode(0) == b"\x00\x01a"
     assert LongAnswer(message="a", code=3).encode(0) == b"\x00\x01a\x00\x03"
+
+
+class Inner(Struct, frozen=True, kw_only=False):
+    number: Int32
+    names: tuple[String, ...] = ()
+
+
+class Frozen(Struct, flexible=0, frozen=True, kw_only=False):
+    size: Int16
+    inner: Annotated[Inner | None, Nullable()] = tagged(0, default=Inner(0))
+    count: Int64 = tagged(1, default=-1)
+
+
+class OneTag(Struct, flexible=0, frozen=True, kw_only=False):
+    text: String
+    topic_id: Uuid = tagged(0, default=bytes(16))
+
+
+def test_frozen_structures_are_hashed_and_compared_by_their_fields() -> None:
+    assert Inner(1, ("a",)) == Inner(1, ("a",)) != Inner(1)
+    assert Inner(1) != Frozen(1)
+    assert {Inner(1, ("a",)), Inner(1, ("a",)), Frozen(1)} == {Inner(1, ("a",)), Frozen(1)}
+
+
+@pytest.mark.parametrize(
+    ("value", "data"),
+    [
+        (Frozen(1), "0001 00"),
+        (Frozen(1, None), "0001 01 00 01 00"),
+        (Frozen(1, Inner(7)), "0001 01 00 07 01 00000007 01 00"),
+        (Frozen(1, Inner(0, ()), 5), "0001 01 01 08 0000000000000005"),
+        (OneTag("a"), "02 61 00"),
+        (OneTag("a", bytes(16)), "02 61 00"),
+        (OneTag("a", ID), "02 61 01 00 10" + ID.hex()),
+    ],
+)
+def test_a_tagged_structure_is_marked_0_for_null_and_1_otherwise(value: Struct, data: str) -> None:
+    assert value.encode(0) == bytes.fromhex(data)
+    assert type(value).decode_whole(0, bytes.fromhex(data)) == value
+
+
+def test_a_tagged_field_must_be_as_long_as_its_value() -> None:
+    for data, sentence in (
+        ("0001 01 01 09 000000000000000500", "count: 1 bytes are left over"),
+        ("0001 01 00 02 0000", "inner: 1 bytes are left over"),
+        ("0001 01 00 01 02", "inner: a structure that is neither null nor present, but 2"),
+    ):
+        with pytest.raises(DecodeError, match=sentence):
+            Frozen.decode(0, bytes.fromhex(data))

@@ -58,3 +58,14 @@ def drawn(judge: str, api: str, version: int, kind: str, rng: random.Random) -> 
         return written(draw(message_type(api, version, kind), None, rng))
     message = definition(judge, message_name(api, kind), version)
     return message.encode(message.draw(rng))
+
+
+def mutated(original: bytes, rng: random.Random) -> bytes:
+    """Return bytes with one to three of them changed, sometimes cut short."""
+    data = bytearray(original)
+    for _ in range(rng.randint(1, 3)):
+        if data:
+            data[rng.randrange(len(data))] = rng.choice((0, 1, 127, 128, 255, rng.randrange(256)))
+    if rng.random() < 0.3:
+        del data[rng.randrange(len(data) + 1) :]
+    return bytes(data)

@@ -36,8 +36,7 @@ from barnabas.protocol.messages.transactions.add_partitions_to_txn import (
 )
 from barnabas.protocol.messages.transactions.end_txn import EndTxnRequest, EndTxnResponse
 from barnabas.protocol.records.reader import read_records
-from barnabas.protocol.transactions.keys import decode_transaction_key
-from barnabas.protocol.transactions.values import decode_transaction_value
+from barnabas.protocol.transactions.records import TransactionLogValue, transactional_id_of
 from tests.support.manual_loop import InlineExecutor, ManualLoop
 from tests.support.storage.bench import broker_config
 from tests.support.transactions.real_partitions import KilledError, Place, RealPartitions
@@ -165,20 +164,19 @@ class TransactionHost:
         found = []
         for batch in self.partitions.batches(STATE):
             for record in read_records(batch):
-                transactional_id = decode_transaction_key(record.key or b"")
-                value = None if record.value is None else decode_transaction_value(record.value)
+                transactional_id = transactional_id_of(record.key or b"")
+                value = None if record.value is None else TransactionLogValue.from_bytes(record.value)
                 if transactional_id is None or value is None:
                     continue
-                partitions = tuple((topic, number) for topic, numbers in value.topics or () for number in numbers)
                 found.append(
                     Decision(
                         record.offset,
                         transactional_id,
                         value.producer_id,
                         value.producer_epoch,
-                        TransactionState(value.status),
-                        partitions,
-                        value.client_version,
+                        TransactionState(value.transaction_status),
+                        tuple(value.partitions),
+                        value.client_transaction_version,
                     )
                 )
         return found

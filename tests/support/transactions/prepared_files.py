@@ -12,13 +12,13 @@ from barnabas.broker.transactions.checks import ProducerIdAndEpoch
 from barnabas.broker.transactions.outcomes import end
 from barnabas.broker.transactions.records import decode_metadata, encode_metadata
 from barnabas.protocol.records import RecordBatchBuilder, iter_batches, read_records
-from barnabas.protocol.transactions.keys import encode_transaction_key
+from barnabas.protocol.transactions.records import TransactionLogKey
 
 
 def prepare_commit(log_dir: Path, transactional_id: str, *, transaction_version: int) -> None:
     """Append the decision to commit the id's open transaction to `__transaction_state-0`, as its coordinator would."""
     path = max((log_dir / "__transaction_state-0").glob("*.log"))
-    key = encode_transaction_key(transactional_id)
+    key = TransactionLogKey(transactional_id).to_bytes()
     value, next_offset, epoch = None, 0, 0
     for batch in iter_batches(path.read_bytes()):
         next_offset, epoch = batch.next_offset, batch.partition_leader_epoch
@@ -37,6 +37,6 @@ def prepare_commit(log_dir: Path, transactional_id: str, *, transaction_version:
     )
     assert prepared is not None
     builder = RecordBatchBuilder(max_bytes=1 << 20, base_offset=next_offset, partition_leader_epoch=epoch)
-    assert builder.append(prepared.update_ms, key, bytes(encode_metadata(prepared, transaction_version)))
+    assert builder.append(prepared.update_ms, key, encode_metadata(prepared, transaction_version))
     with path.open("ab") as file:
         file.write(builder.build())

@@ -33,7 +33,7 @@ from barnabas.protocol.messages.groups.share_group_heartbeat import (
 )
 from barnabas.protocol.messages.groups.share_group_offsets import NewOffset, TopicToAlter
 from barnabas.protocol.messages.share.share_fetch import RECORD_LIMIT
-from barnabas.protocol.share.state_records import SharePartitionKey, ShareSnapshot
+from barnabas.protocol.share.state_records import SharePartitionKey, ShareSnapshotValue
 from barnabas.protocol.topic_partition import TopicPartition
 from tests.support.manual_loop import InlineExecutor, ManualLoop
 from tests.support.storage.bench import read_batches
@@ -184,7 +184,7 @@ class ShareClients:
         """Return a share group."""
         return self._groups.share.get(group)
 
-    def state(self, group: str, place: Place) -> ShareSnapshot | None:
+    def state(self, group: str, place: Place) -> ShareSnapshotValue | None:
         """Return the state of a share partition."""
         key = self._key(group, place)
         return self._share.log.shard(self._share.log.number_of(key)).states.get(key)

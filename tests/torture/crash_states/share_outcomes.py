@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from barnabas.broker.groups.share.group import ShareGroup
 from barnabas.protocol.errors import BrokerError
-from barnabas.protocol.share.state_records import UNINITIALIZED, ShareSnapshot, StateBatch
+from barnabas.protocol.share.state_records import UNINITIALIZED, ShareSnapshotValue, StateBatch
 from tests.support.storage.metadata_store import Opened
 from tests.torture.crash_states.coordinators import Place
 from tests.torture.crash_states.share_clients import ShareClients
@@ -125,7 +125,7 @@ def stored_deliveries(start_offset: int, batches: Iterable[StateBatch], present:
     found = {offset: 1 for offset in present if offset >= start_offset}
     for batch in batches:
         for offset in found.keys() & range(batch.first_offset, batch.last_offset + 1):
-            if batch.state == _AVAILABLE:
+            if batch.delivery_state == _AVAILABLE:
                 found[offset] = batch.delivery_count + 1
             else:
                 del found[offset]
@@ -173,8 +173,8 @@ def broken_shares(opened: Opened, outcomes: ShareOutcomes) -> Iterator[str]:
         clients.close()
 
 
-def _stored(state: ShareSnapshot | None, present: Collection[int]) -> dict[int, int]:
-    return {} if state is None else stored_deliveries(state.start_offset, state.batches, present)
+def _stored(state: ShareSnapshotValue | None, present: Collection[int]) -> dict[int, int]:
+    return {} if state is None else stored_deliveries(state.start_offset, state.state_batches, present)
 
 
 def _broken_group(clients: ShareClients, group: str, allowed: list[GroupState | None]) -> Iterator[str]:
