@@ -393,7 +393,14 @@ class Node:
         idle_ms = config.get_int("connections.max.idle.ms")
         connections = ConnectionRegistry(
             loop,
-            Dispatcher(handlers, probes, loop, frames, self._codec_threads),
+            Dispatcher(
+                handlers,
+                probes,
+                loop,
+                frames,
+                self._codec_threads,
+                serves_unstable=config.get_bool("unstable.api.versions.enable"),
+            ),
             self._blocking_io,
             probes.connections,
             max_frame_bytes=config.get_int("socket.request.max.bytes"),

@@ -48,8 +48,8 @@ class Dialect(Protocol):
         """Read the header of a request. Raises FrameError: close the connection."""
         ...
 
-    def is_supported(self, header: Header) -> bool:
-        """Return whether `decode_body` handles this API and version."""
+    def is_supported(self, header: Header, *, unstable: bool = False) -> bool:
+        """Return whether `decode_body` handles this API and version; `unstable`: also one that Kafka holds back."""
         ...
 
     def refuse_unknown(self, header: Header) -> EncodedFrame:

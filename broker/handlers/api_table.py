@@ -81,6 +81,11 @@ class HandlerContext(NamedTuple):
         return self.config.static.get_bool("client.metrics.enable")
 
     @property
+    def lists_unstable(self) -> bool:
+        """Whether ApiVersions lists versions that Kafka holds back as unstable."""
+        return self.config.static.get_bool("unstable.api.versions.enable")
+
+    @property
     def groups(self) -> GroupCoordinator:
         """The group coordinator, created at its first use."""
         return self.coordinators.groups
@@ -127,7 +132,7 @@ _ROWS: Final[Sequence[_Row]] = (
     _Row(
         ApiKey.API_VERSIONS,
         "cluster.api_versions:ApiVersionsHandler",
-        "store, coordinators.has_consumer_protocol, max_frame_bytes, has_client_metrics",
+        "store, coordinators.has_consumer_protocol, max_frame_bytes, has_client_metrics, lists_unstable",
     ),
     _Row(ApiKey.OFFSET_COMMIT, "groups.offset_commit:OffsetCommitHandler", "groups.offsets, store, probe"),
     _Row(

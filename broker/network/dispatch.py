@@ -76,10 +76,13 @@ class Dispatcher:
         loop: asyncio.AbstractEventLoop,
         frames: FrameRun | None = None,
         codec_threads: Executor | None = None,
+        *,
+        serves_unstable: bool = False,
     ) -> None:
         """`frames` serves plain requests, instead of `serve`; None without compiled kernels.
 
-        `codec_threads` decode and encode what is large; None: the event loop's default threads.
+        `codec_threads` decode and encode what is large; None: the event loop's default threads. `serves_unstable`:
+        every client may use versions that Kafka holds back as unstable.
         """
         self.frames = frames
         if frames is not None:
@@ -88,6 +91,7 @@ class Dispatcher:
         self._unknown = probes.api(UNKNOWN_LABEL)
         self._loop = loop
         self._codec_threads = codec_threads
+        self._serves_unstable = serves_unstable
         self._warnings = RepeatedWarnings(loop)
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -111,7 +115,10 @@ class Dispatcher:
         if arrived is not None:
             started = arrived
         route = self._routes.get(header.api)
-        if route is None or not dialect.is_supported(header):
+        if route is None or not (
+            dialect.is_supported(header)
+            or ((self._serves_unstable or session.is_own) and dialect.is_supported(header, unstable=True))
+        ):
             return self._refuse_unknown(dialect, session, header)
         handler, probe = route
         if begun is not None:

@@ -29,10 +29,14 @@ def refusal_advice(api: int, version: int) -> str:
     """Return why Kafka's API or version is not served, and what to do."""
     for served in (*KAFKA_APIS, *OWN_APIS):
         if served.key == api:
-            what = (
-                "update the client" if version < served.lowest else "the client has to ask ApiVersions for them first"
-            )
-            return f"{served.key.label} is served in versions {served.lowest} to {served.highest}: {what}"
+            highest = served.highest_for(unstable=False)
+            if version < served.lowest:
+                what = "update the client"
+            elif version == highest + served.is_unstable:
+                what = "Kafka holds the next one back as unstable; unstable.api.versions.enable=true serves it"
+            else:
+                what = "the client has to ask ApiVersions for them first"
+            return f"{served.key.label} is served in versions {served.lowest} to {highest}: {what}"
     if api in OWN_KEYS:
         return "it is an API of Barnabas' own that this version does not have: update the broker"
     advice = _UNSERVED.get(api, "it is no API of Kafka 4.3")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from barnabas.broker.printable import printable
 from barnabas.broker.security.principal import ANONYMOUS, Principal
 from barnabas.config.listeners import PLAINTEXT
+from barnabas.protocol.messages.api_key import OWN_SOFTWARE
 from barnabas.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -76,6 +77,11 @@ class Session:
         """Called when the connection is closed, by what asked for it."""
         self.fetched_to: dict[TopicPartition, tuple[int, int]] = {}
         """By partition: offset of the last fetch that returned records, and the log end offset at that time."""
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the client's software is Barnabas' own."""
+        return self.software is not None and self.software[0] == OWN_SOFTWARE
 
     def connected(self, transport: asyncio.BaseTransport) -> None:
         """Keep both addresses: the peer's for log lines, ours as the address by which the client reaches the broker."""

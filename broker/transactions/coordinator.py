@@ -238,7 +238,7 @@ class TransactionCoordinator:
             changed = transitions.initialize(
                 current,
                 transactional_id,
-                timeout_ms=NO_TIMEOUT_MS if request.two_phase else request.transaction_timeout_ms,
+                timeout_ms=NO_TIMEOUT_MS if request.enable_2pc else request.transaction_timeout_ms,
                 expected=None
                 if request.producer_id == -1
                 else ProducerIdAndEpoch(request.producer_id, request.producer_epoch),
@@ -312,12 +312,17 @@ class TransactionCoordinator:
         config = self._config.broker
         if not transactional_id:
             raise BrokerError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
-        if request.two_phase:
-            if not config.get_bool("transaction.two.phase.commit.enable"):
-                raise BrokerError(
-                    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-                    "two-phase commit is off (transaction.two.phase.commit.enable=false)",
-                )
+        if request.enable_2pc and not config.get_bool("transaction.two.phase.commit.enable"):
+            raise BrokerError(
+                ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+                "two-phase commit is off (transaction.two.phase.commit.enable=false)",
+            )
+        if request.keep_prepared_txn:
+            raise BrokerError(
+                ErrorCode.UNSUPPORTED_VERSION,
+                "a prepared transaction is kept by its producer id and epoch: EndTxn with them ends it",
+            )
+        if request.enable_2pc:
             return
         longest_ms = config.get_int("transaction.max.timeout.ms")
         if not 0 < request.transaction_timeout_ms <= longest_ms:

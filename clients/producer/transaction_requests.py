@@ -51,7 +51,7 @@ class TransactionRequests:
             producer_id=-1 if current is None else current.producer_id,
             producer_epoch=-1 if current is None else current.epoch,
             transaction_timeout_ms=self._config.transaction_timeout_ms,
-            two_phase=self._config.two_phase_commit,
+            enable_2pc=self._config.two_phase_commit,
         )
 
         async def attempt() -> ProducerEpoch:

@@ -349,6 +349,14 @@ BROKER_PROPERTIES: Mapping[str, Property] = by_name(
         group=CONNECTIONS,
     ),
     Property(
+        "unstable.api.versions.enable",
+        BOOLEAN,
+        False,
+        "Whether clients are offered versions of Kafka's protocol that Kafka holds back because they may still change: "
+        "InitProducerId 6, two-phase commit. Barnabas' own clients use them without this.",
+        group=CONNECTIONS,
+    ),
+    Property(
         "client.metrics.enable",
         BOOLEAN,
         False,

@@ -52,7 +52,7 @@ _BROKER = {
         socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms ssl.endpoint.identification.algorithm
         ssl.engine.factory.class ssl.keymanager.algorithm ssl.provider ssl.secure.random.implementation
         ssl.trustmanager.algorithm transaction.state.log.min.isr
-        transaction.state.log.replication.factor unclean.leader.election.enable unstable.api.versions.enable
+        transaction.state.log.replication.factor unclean.leader.election.enable
     """,
     "3.8 to 4.3": """
         group.coordinator.append.linger.ms log.dir.failure.timeout.ms max.request.partition.size.limit

@@ -51,6 +51,10 @@ class KafkaApi(NamedTuple):
     max_body_bytes: int = 2 * 1024 * 1024
     """Limit for requests: a decoded body may take a hundred times its bytes."""
 
+    is_unstable: bool = False
+    """Whether Kafka holds `highest` back as unstable: for Barnabas' own clients, or unstable.api.versions.enable=true.
+    """
+
     codec: str = ""
     """Module of its codec beside this one, where that is written by hand."""
 
@@ -58,6 +62,10 @@ class KafkaApi(NamedTuple):
     def module(self) -> str:
         """Full name of the module that its first request loads."""
         return f"barnabas.protocol.kafka.{self.codec}" if self.codec else f"barnabas.protocol.messages.{self.messages}"
+
+    def highest_for(self, *, unstable: bool) -> int:
+        """Return the highest version, with or without an unstable one."""
+        return self.highest if unstable else self.highest - self.is_unstable
 
     @property
     def request(self) -> type[Request[Any]]:
@@ -93,7 +101,7 @@ KAFKA_APIS: Sequence[KafkaApi] = (
     KafkaApi(ApiKey.CREATE_TOPICS, 2, 7, "topics.topics"),
     KafkaApi(ApiKey.DELETE_TOPICS, 1, 6, "topics.topics"),
     KafkaApi(ApiKey.DELETE_RECORDS, 0, 2, "data.delete_records"),
-    KafkaApi(ApiKey.INIT_PRODUCER_ID, 0, 5, "data.init_producer_id"),
+    KafkaApi(ApiKey.INIT_PRODUCER_ID, 0, 6, "data.init_producer_id", is_unstable=True),
     KafkaApi(ApiKey.OFFSET_FOR_LEADER_EPOCH, 2, 4, "data.offset_for_leader_epoch"),
     KafkaApi(ApiKey.ADD_PARTITIONS_TO_TXN, 0, 5, "transactions.add_partitions_to_txn"),
     KafkaApi(ApiKey.ADD_OFFSETS_TO_TXN, 0, 4, "transactions.add_offsets_to_txn"),
@@ -169,12 +177,13 @@ _SERVED: Final = {int(api.key): api for api in (*KAFKA_APIS, *OWN_APIS)}
 class Route:
     """One version of one API, with its messages loaded."""
 
-    __slots__ = ("api", "decode", "is_flexible", "response_is_flexible", "version")
+    __slots__ = ("api", "decode", "is_flexible", "is_unstable", "response_is_flexible", "version")
 
     def __init__(self, api: KafkaApi, version: int) -> None:
         self.api = api
         self.version = version
         self.is_flexible = version >= api.flexible_from
+        self.is_unstable = version > api.highest_for(unstable=False)
         self.response_is_flexible = self.is_flexible and api.key != ApiKey.API_VERSIONS
         self.decode: Callable[[int, memoryview], Any] = (
             import_module(api.module).decode_request if api.codec else api.request.decode

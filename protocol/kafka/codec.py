@@ -72,9 +72,10 @@ def read_request(frame: memoryview) -> RequestHeader:
     return header
 
 
-def is_supported(header: RequestHeader) -> bool:
-    """Return whether `decode_body` handles this API and version."""
-    return header.route is not None
+def is_supported(header: RequestHeader, *, unstable: bool = False) -> bool:
+    """Return whether `decode_body` handles this API and version; `unstable`: also one that Kafka holds back."""
+    route = header.route
+    return route is not None and (unstable or not route.is_unstable)
 
 
 def decode_body(header: RequestHeader) -> Any:

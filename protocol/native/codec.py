@@ -85,7 +85,7 @@ def read_request(frame: memoryview) -> RequestHeader:
     return result
 
 
-def is_supported(header: RequestHeader) -> bool:
+def is_supported(header: RequestHeader, *, unstable: bool = False) -> bool:
     """Return whether the request's API and version are served; otherwise answer UNSUPPORTED_VERSION."""
     return header.version == VERSION and header.api in NATIVE_APIS
 

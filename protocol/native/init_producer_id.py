@@ -29,7 +29,7 @@ def encode_request(request: InitProducerIdRequest) -> dict[str, Any]:
         "producer_id": request.producer_id,
         "producer_epoch": request.producer_epoch,
     }
-    if request.two_phase:
+    if request.enable_2pc:
         body["two_phase"] = True
     return body
 
@@ -43,7 +43,7 @@ def decode_request(body: dict[str, Any]) -> InitProducerIdRequest:
         transaction_timeout_ms=integer(
             field(body, "transaction_timeout_ms", DEFAULT_TRANSACTION_TIMEOUT_MS), "transaction_timeout_ms", INT32
         ),
-        two_phase=boolean(field(body, "two_phase", False), "two_phase"),
+        enable_2pc=boolean(field(body, "two_phase", False), "two_phase"),
     )
 
 

@@ -14,7 +14,7 @@ from barnabas.protocol.messages.cluster.api_versions import ApiVersionsRequest
 
 def test_an_answer_is_encoded_once_for_each_image_version_and_kind_of_client() -> None:
     store = SimpleNamespace(cluster_id="c", node_id=1, image=SimpleNamespace(level=None))
-    handler = ApiVersionsHandler(cast(MetadataView, store), True, 1 << 20, False)
+    handler = ApiVersionsHandler(cast(MetadataView, store), True, 1 << 20, False, False)
 
     def answer(version: int = 3, client: str = "librdkafka") -> Any:
         session = Session(Listener("PLAINTEXT", "127.0.0.1", 0), "PLAINTEXT")

@@ -333,7 +333,7 @@ EXCHANGES: list[tuple[ApiKey, Any, Any]] = [
     ),
     (
         ApiKey.INIT_PRODUCER_ID,
-        InitProducerIdRequest(transactional_id="x", two_phase=True),
+        InitProducerIdRequest(transactional_id="x", enable_2pc=True),
         InitProducerIdResponse(producer_id=1, producer_epoch=0),
     ),
     (

@@ -3,7 +3,8 @@
 Kafka's dialect adds the cluster's features: metadata.version, share.version and transaction.version from the metadata
 log, and group.version, which is 1 while consumer groups are served. group.version is not written to the log, because
 Kafka 3.7 would not start on it. The APIs of client metrics are listed with client.metrics.enable=true; Barnabas' own,
-whose keys begin at 10,000, to clients that name their software barnabas. Being listed gives no right to use an API. A
+whose keys begin at 10,000, to clients that name their software barnabas, and to them also versions that Kafka holds
+back as unstable (to others with unstable.api.versions.enable=true). Being listed gives no right to use an API. A
 feature whose lowest level is 0 is left out below version 4, whose readers do not expect it. INVALID_REQUEST for a
 client whose software has no proper name; an unsupported version is answered by protocol/kafka/dialect.py.
 """
@@ -41,12 +42,18 @@ class ApiVersionsHandler:
     """Serves ApiVersions. Answers are encoded once for each metadata image, which has the features."""
 
     def __init__(
-        self, store: MetadataView, has_consumer_groups: bool, max_frame_bytes: int, has_client_metrics: bool
+        self,
+        store: MetadataView,
+        has_consumer_groups: bool,
+        max_frame_bytes: int,
+        has_client_metrics: bool,
+        lists_unstable: bool,
     ) -> None:
         self._store = store
         self._has_consumer_groups = has_consumer_groups
         self._image: MetadataImage | None = None
         self._unlisted: frozenset[int] = frozenset() if has_client_metrics else _CLIENT_METRICS
+        self._lists_unstable = lists_unstable
         self._encoded: dict[tuple[int, bool], Encoded] = {}
         self._hello = ApiVersionsResponse(
             apis=[
@@ -85,7 +92,7 @@ class ApiVersionsHandler:
                 ApiVersionRange(
                     api=each.key,
                     min_version=each.lowest if each.advertised_from is None else each.advertised_from,
-                    max_version=each.highest,
+                    max_version=each.highest_for(unstable=is_own or self._lists_unstable),
                 )
                 for each in (*KAFKA_APIS, *OWN_APIS)
                 if each.key not in unlisted

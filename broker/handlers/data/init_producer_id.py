@@ -7,11 +7,12 @@ Order of checks: the client may WRITE the transactional id, and for two-phase co
 (TRANSACTIONAL_ID_AUTHORIZATION_FAILED); without one, it may do IDEMPOTENT_WRITE on the cluster or WRITE any topic
 (CLUSTER_AUTHORIZATION_FAILED); not a producer id without its epoch, or the reverse (INVALID_REQUEST). Then, with a
 transactional id, which the transaction coordinator serves: it is not empty (INVALID_REQUEST); two-phase commit is
-allowed (TRANSACTIONAL_ID_AUTHORIZATION_FAILED); the timeout is at most transaction.max.timeout.ms
-(INVALID_TRANSACTION_TIMEOUT); the id's partition of `__transaction_state` is loaded (COORDINATOR_LOAD_IN_PROGRESS,
-COORDINATOR_NOT_AVAILABLE); the last transaction's end is complete (CONCURRENT_TRANSACTIONS); the given producer id and
-epoch are the current ones, or those of a repeated request (PRODUCER_FENCED). An open transaction is aborted, which
-fences its producer; the answer is CONCURRENT_TRANSACTIONS, as in Kafka, and the client's next request gets the id.
+allowed (TRANSACTIONAL_ID_AUTHORIZATION_FAILED); no prepared transaction is to be kept (UNSUPPORTED_VERSION, as in Kafka
+4.3); the timeout is at most transaction.max.timeout.ms (INVALID_TRANSACTION_TIMEOUT); the id's partition of
+`__transaction_state` is loaded (COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE); the last transaction's end is
+complete (CONCURRENT_TRANSACTIONS); the given producer id and epoch are the current ones, or those of a repeated request
+(PRODUCER_FENCED). An open transaction is aborted, which fences its producer; the answer is CONCURRENT_TRANSACTIONS, as
+in Kafka, and the client's next request gets the id.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def _ensure_allowed(session: Session, request: InitProducerIdRequest) -> None:
     if request.transactional_id is not None:
         kind = ResourceType.TRANSACTIONAL_ID
         ensure_allowed(session, Operation.WRITE, kind, request.transactional_id, api)
-        if request.two_phase:
+        if request.enable_2pc:
             ensure_allowed(session, Operation.TWO_PHASE_COMMIT, kind, request.transactional_id, api)
     elif not is_cluster_allowed(session, Operation.IDEMPOTENT_WRITE, api, log_denied=False) and not access.allows_any(
         Operation.WRITE, ResourceType.TOPIC

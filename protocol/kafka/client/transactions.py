@@ -21,4 +21,4 @@ LIST_TRANSACTIONS: Final = ClientApi(ApiKey.LIST_TRANSACTIONS, 0, 2, ListTransac
 DESCRIBE_PRODUCERS: Final = ClientApi(
     ApiKey.DESCRIBE_PRODUCERS, 0, 0, DescribeProducersRequest, DescribeProducersResponse
 )
-INIT_PRODUCER_ID: Final = ClientApi(ApiKey.INIT_PRODUCER_ID, 0, 5, InitProducerIdRequest, InitProducerIdResponse)
+INIT_PRODUCER_ID: Final = ClientApi(ApiKey.INIT_PRODUCER_ID, 0, 6, InitProducerIdRequest, InitProducerIdResponse)

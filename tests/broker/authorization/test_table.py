@@ -51,6 +51,8 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
         "super.users=User:admin",
         f"delegation.token.secret.key={TOKEN_SECRET}",
         "audit.log.path=audit.log",
+        "unstable.api.versions.enable=true",
+        "transaction.two.phase.commit.enable=true",
     ) as daemon:
         yield daemon
         assert "a bug" not in daemon.log

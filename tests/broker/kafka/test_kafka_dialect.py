@@ -24,7 +24,7 @@ from tests.support.kafka.kafka_wire import (
 from tests.support.wire import new_host
 
 TABLE = [
-    (int(api.key), api.lowest if api.advertised_from is None else api.advertised_from, api.highest)
+    (int(api.key), api.lowest if api.advertised_from is None else api.advertised_from, api.highest_for(unstable=False))
     for api in KAFKA_APIS
     if api.key not in (ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY)  # with client.metrics.enable only
 ]

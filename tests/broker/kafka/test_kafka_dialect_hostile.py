@@ -127,7 +127,8 @@ def test_a_produce_of_millions_of_empty_partitions_is_refused_and_takes_no_memor
 
 @pytest.mark.parametrize("api", [api for api in KAFKA_APIS if api.key != ApiKey.PRODUCE], ids=lambda api: api.key.label)
 def test_a_large_request_of_an_api_without_records_is_refused_before_it_is_decoded(daemon: Daemon, api: Any) -> None:
-    header = struct.pack(">hhih", api.key, api.highest, 1, -1) + b"\x00" * (api.highest >= api.flexible_from)
+    version = api.highest_for(unstable=False)
+    header = struct.pack(">hhih", api.key, version, 1, -1) + b"\x00" * (version >= api.flexible_from)
     with KafkaWire(daemon.host, daemon.port, new_host()) as client:
         client.socket.sendall(framed(header + bytes(api.max_body_bytes + 1)))
         assert client.is_closed_by_broker()

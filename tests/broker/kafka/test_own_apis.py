@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from datetime import timedelta
 from typing import Any, TypeVar
 
 import pytest
@@ -15,7 +16,7 @@ from barnabas.clients.kafka.connection import KafkaConnection
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.kafka.apis import KAFKA_APIS, OWN_APIS
 from barnabas.protocol.kafka.client import own_apis
-from barnabas.protocol.messages.api_key import OWN_KEYS
+from barnabas.protocol.messages.api_key import OWN_KEYS, ApiKey
 from barnabas.protocol.messages.cluster.explain_start import ExplainStartRequest
 from barnabas.protocol.messages.cluster.mirrors import (
     MirrorAction,
@@ -34,8 +35,9 @@ T = TypeVar("T")
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    """A broker whose anonymous clients have no rights."""
-    with start_daemon(tmp_path_factory.mktemp("guarded"), f"authorizer.class.name={STANDARD_AUTHORIZER}") as daemon:
+    """A broker whose anonymous clients have no rights, and are offered unstable versions."""
+    settings = (f"authorizer.class.name={STANDARD_AUTHORIZER}", "unstable.api.versions.enable=true")
+    with start_daemon(tmp_path_factory.mktemp("guarded"), *settings) as daemon:
         yield daemon
 
 
@@ -69,6 +71,37 @@ def test_they_are_listed_to_clients_whose_software_is_barnabas(daemon: Daemon, v
     own = {int(each.key) for each in OWN_APIS}
     assert listed.intersection(OWN_KEYS) == (own if software == "barnabas" else set())
     assert len(listed - own) >= len(KAFKA_APIS) - 2
+
+
+@pytest.mark.parametrize(("software", "highest"), [("barnabas", 6), ("librdkafka", 5)])
+def test_an_unstable_version_is_for_clients_whose_software_is_barnabas(
+    daemon: Daemon, software: str, highest: int
+) -> None:
+    with KafkaWire(daemon.host, daemon.port) as client:
+        answer = client.call("api_versions", 4, client_software_name=software, client_software_version="1")
+        listed = {each.api_key: each.max_version for each in answer.api_keys}
+        assert listed[ApiKey.INIT_PRODUCER_ID] == highest
+        if highest == 6:
+            assert initialize(client, 6).error_code == ErrorCode.NONE
+            return
+        assert initialize(client, 5).error_code == ErrorCode.NONE
+        with pytest.raises(ConnectionError):
+            initialize(client, 6)
+    assert (
+        "init_producer_id is served in versions 0 to 5: Kafka holds the next one back as unstable; "
+        "unstable.api.versions.enable=true serves it"
+    ) in daemon.log
+
+
+def test_an_unstable_version_is_for_everybody_where_that_is_configured(guarded: Daemon) -> None:
+    with KafkaWire(guarded.host, guarded.port) as client:
+        assert initialize(client, 6).error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        answer = client.call("api_versions", 4, client_software_name="librdkafka", client_software_version="1")
+        assert {each.api_key: each.max_version for each in answer.api_keys}[ApiKey.INIT_PRODUCER_ID] == 6
+
+
+def initialize(client: KafkaWire, version: int) -> Any:
+    return client.call("init_producer_id", version, transactional_id=None, transaction_timeout=timedelta(seconds=1))
 
 
 def test_the_active_broker_of_a_standby_tells_its_identity_and_its_metadata(daemon: Daemon) -> None:

@@ -247,7 +247,7 @@ def test_a_timeout_aborts_the_transaction_and_fences_its_producer(new_host: NewH
 
 
 def test_two_phase_commit_has_to_be_enabled_and_has_no_timeout(new_host: NewHost) -> None:
-    request = InitProducerIdRequest(transactional_id="id", transaction_timeout_ms=0, two_phase=True)
+    request = InitProducerIdRequest(transactional_id="id", transaction_timeout_ms=0, enable_2pc=True)
     refused = new_host().init_producer_id(request)
     assert refused is not None
     assert refused.error is ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
@@ -259,6 +259,12 @@ def test_two_phase_commit_has_to_be_enabled_and_has_no_timeout(new_host: NewHost
     jump(host, 30 * DAY_MS)
     assert state_of(host) is TransactionState.ONGOING
     assert committed(host, producer) is ErrorCode.NONE
+
+
+def test_a_prepared_transaction_is_not_kept_for_its_next_producer(new_host: NewHost) -> None:
+    refused = new_host().init_producer_id(InitProducerIdRequest(transactional_id="id", keep_prepared_txn=True))
+    assert refused is not None
+    assert refused.error is ErrorCode.UNSUPPORTED_VERSION
 
 
 def test_an_unused_id_expires_and_stays_forgotten_after_a_restart(new_host: NewHost) -> None:

@@ -445,7 +445,7 @@ async def test_a_prepared_transaction_survives_its_producer(broker: FakeBroker) 
         with pytest.raises(ClientError, match="cannot begin a transaction, because the transaction is prepared"):
             await producer.begin_transaction()
     assert prepared == ("t", 7000, 0)
-    assert broker.asked(ApiKey.INIT_PRODUCER_ID)[0].two_phase
+    assert broker.asked(ApiKey.INIT_PRODUCER_ID)[0].enable_2pc
     assert known(broker).outcomes == []
     async with PreparedTransactions(ProducerConfig(bootstrap=broker.bootstrap)) as transactions:
         await transactions.commit(prepared)

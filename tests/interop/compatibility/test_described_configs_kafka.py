@@ -37,6 +37,7 @@ MORE = {
     "share.coordinator.cold.partition.snapshot.interval.ms": INTERNAL_IN_KAFKA,
     "share.coordinator.state.topic.prune.interval.ms": INTERNAL_IN_KAFKA,
     "super.users": NOT_DEFINED_BY_KAFKA,
+    "unstable.api.versions.enable": INTERNAL_IN_KAFKA,
 }
 MORE_OF_A_TOPIC = {"flush.acks.all": NOT_IN_KAFKA}
 SET = {

@@ -41,6 +41,8 @@ def test_the_recorded_answers_are_those_of_kafka(tmp_path: Path) -> None:
         authorizer_class_name=STANDARD_AUTHORIZER,
         super_users=f"User:{SUPER_USER};User:ANONYMOUS",
         delegation_token_secret_key=TOKEN_SECRET,
+        unstable_api_versions_enable="true",
+        transaction_two_phase_commit_enable="true",
     )
     kafka.format()
     with kafka.running() as broker:

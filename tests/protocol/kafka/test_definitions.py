@@ -82,11 +82,14 @@ def test_each_api_is_served_in_the_versions_of_kafka(kafka: str) -> None:
         request = load(kafka)[message_name(api.key.label, "request")]
         theirs = versions(request["validVersions"])
         flexible = versions(request["flexibleVersions"]) or range(theirs.stop, theirs.stop)
-        highest = theirs[-1] - request.get("latestVersionUnstable", False)
+        is_unstable = request.get("latestVersionUnstable", False)
+        highest = theirs[-1] - is_unstable
         assert (api.key, api.lowest) == (request["apiKey"], theirs[0])
         assert api.flexible_from == flexible.start
-        assert (api.highest < highest) == ((kafka, api.key.label) in OLDER_VERSIONS), api.key.label
-        assert api.highest <= highest
+        stable = api.highest_for(unstable=False)
+        assert (stable < highest) == ((kafka, api.key.label) in OLDER_VERSIONS), api.key.label
+        assert stable <= highest
+        assert api.is_unstable == (is_unstable and api.highest == theirs[-1])
 
 
 def test_every_api_of_kafkas_brokers_is_served() -> None:

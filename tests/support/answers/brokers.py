@@ -17,6 +17,7 @@ _OPEN = (
     "super.users=User:ANONYMOUS;User:admin",
     "delegation.token.secret.key=token-secret",
 )
+_UNSTABLE = "unstable.api.versions.enable=true"
 _CONFIGS = {
     "bare": ("group.coordinator.rebalance.protocols=classic", "initial.features=transaction.version=2"),
     "small": (
@@ -32,7 +33,8 @@ def start_broker(directory: Path, room: str) -> Iterator[Daemon]:
     """Start a broker with a plain and a SASL listener.
 
     Clients of the plain listener may do everything; `nobody` of the SASL listener nothing. The room `bare` has neither
-    an authorizer nor delegation tokens, and only classic groups; in `small` a group has one member at most.
+    an authorizer nor delegation tokens, and only classic groups; in `small` a group has one member at most. Only in
+    `bare` and `cluster` unstable versions are not served.
     """
     with start_daemon(
         directory,
@@ -48,6 +50,7 @@ def start_broker(directory: Path, room: str) -> Iterator[Daemon]:
         "transaction.state.log.num.partitions=1",
         "share.coordinator.state.topic.num.partitions=1",
         *_CONFIGS.get(room, _OPEN),
+        *([_UNSTABLE] if room not in ("bare", "cluster") else []),
         environ=with_fault(directory, _FIX),
     ) as daemon:
         yield daemon

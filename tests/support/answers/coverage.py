@@ -178,6 +178,7 @@ SOME_VERSIONS: Final[dict[str, dict[str, Versions]]] = {
     "init_producer_id": {
         "INVALID_PRODUCER_EPOCH": Versions(3, 3, "requests have no epoch before; PRODUCER_FENCED later"),
         "PRODUCER_FENCED": Versions(4, _NEWEST, _NOT_FENCED),
+        "UNSUPPORTED_VERSION": Versions(6, _NEWEST, "no request keeps a prepared transaction before"),
     },
     "add_partitions_to_txn": {
         "CLUSTER_AUTHORIZATION_FAILED": Versions(4, _NEWEST, _BROKERS),

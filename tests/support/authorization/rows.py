@@ -496,6 +496,14 @@ ROWS: Final = (
         (_on(_X, "tx2", O.DESCRIBE),),
     ),
     Row(
+        "init-two-phase",
+        "init_producer_id",
+        6,
+        {"transactional_id": "tx3", "transaction_timeout": 1000, "enable2_pc": True},
+        _on(_X, "tx3", O.WRITE, O.TWO_PHASE_COMMIT),
+        (_on(_X, "tx3", O.WRITE), _on(_X, "tx3", O.TWO_PHASE_COMMIT)),
+    ),
+    Row(
         "add-partitions",
         "add_partitions_to_txn",
         3,

@@ -6,10 +6,15 @@ from typing import Any
 
 from tests.support.answers.play import Play
 from tests.support.answers.scripts.made import ANYTHING
+from tests.support.answers.scripts.refused import refuse_version
 from tests.support.answers.scripts.security import ALLOW
 
 _WITHOUT = "on a broker without an authorizer"
 _TOKENLESS = "on a broker without delegation tokens"
+
+
+def init_producer_id(play: Play) -> None:
+    refuse_version(play, "init_producer_id", 6)
 
 
 def create_acls(play: Play) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -183,22 +184,35 @@ def delete_records(play: Play) -> None:
 
 
 def init_producer_id(play: Play) -> None:
-    play.each("init_producer_id", "success", {"transaction_timeout": 1000})
+    _initialize(play, range(6), (3, 5, 4))
+    given = {"producer_id": 1, "producer_epoch": 0}
+    play.ask("init_producer_id", 5, "an id without a transactional id", given)
+    _initialize(play, range(6, 7), (6,))
+    values = {"transactional_id": "init-2pc", "transaction_timeout": 60_000}
+    play.ask("init_producer_id", 6, "two-phase commit is off", {**values, "enable2_pc": True})
+    play.ask("init_producer_id", 6, "a prepared transaction is kept", {**values, "keep_prepared_txn": True})
+
+
+def _initialize(play: Play, versions: Sequence[int], with_epochs: Sequence[int]) -> None:
+    def each(case: str, asked: Mapping[str, Any]) -> None:
+        for version in versions:
+            play.ask("init_producer_id", version, case, asked)
+
+    each("success", {"transaction_timeout": 1000})
     values = {"transactional_id": "init-tx", "transaction_timeout": 60_000}
-    play.each("init_producer_id", "success, transactional", values)
-    for version in (3, 5, 4):
+    each("success, transactional", values)
+    for version in with_epochs:
         last = play.ask("init_producer_id", version, "success, again", values)
         known = {"producer_id": last.producer_id, "producer_epoch": last.producer_epoch}
         play.ask("init_producer_id", version, "success, a known epoch", {**values, **known})
         play.quiet("init_producer_id", values)
         play.quiet("init_producer_id", values)
         play.ask("init_producer_id", version, "an old epoch", {**values, **known})
-    play.each("init_producer_id", "an empty transactional id", {**values, "transactional_id": ""})
-    play.each("init_producer_id", "the timeout is too long", {**values, "transaction_timeout": 1 << 30})
-    play.each("init_producer_id", "no timeout", {**values, "transaction_timeout": 0})
-    play.each("init_producer_id", "another id", {**values, "producer_id": 999_999, "producer_epoch": 0})
-    play.each("init_producer_id", "an id without an epoch", {**values, "producer_id": 1})
-    play.last("init_producer_id", "an id without a transactional id", {"producer_id": 1, "producer_epoch": 0})
+    each("an empty transactional id", {**values, "transactional_id": ""})
+    each("the timeout is too long", {**values, "transaction_timeout": 1 << 30})
+    each("no timeout", {**values, "transaction_timeout": 0})
+    each("another id", {**values, "producer_id": 999_999, "producer_epoch": 0})
+    each("an id without an epoch", {**values, "producer_id": 1})
 
 
 def offset_for_leader_epoch(play: Play) -> None:

@@ -11,7 +11,7 @@ from tests.support.answers.scripts.made import rights
 from tests.support.authorization.rows import ROWS, TOKEN_HMAC, Row
 from tests.support.kafka.kafka_wire import KafkaWire
 
-_SINCE: Final = {"create-token": 3, "metadata-all": 1}
+_SINCE: Final = {"create-token": 3, "init-two-phase": 6, "metadata-all": 1}
 """Rows that say something else, or nothing, in a version before: for another user, or of all topics."""
 
 
@@ -20,11 +20,17 @@ def refuse_unread(play: Play, api: str) -> None:
     row, newest = APIS[api], versions(api)[-1]
     unserved = [newest + 1, *([row.lowest - 1] if row.lowest else [])]
     for version in unserved:
-        frame = _header(int(row.key), version, is_flexible=version >= row.flexible_from)
-        play.send(api, version, "a version that is not served", frame, on=play.connect())
+        refuse_version(play, api, version)
     for version in versions(api):
         frame = _header(int(row.key), version, is_flexible=version >= row.flexible_from)
         play.send(api, version, "a body that is missing", frame, on=play.connect())
+
+
+def refuse_version(play: Play, api: str, version: int) -> None:
+    """Send a version that is not served, on a connection of its own."""
+    row = APIS[api]
+    frame = _header(int(row.key), version, is_flexible=version >= row.flexible_from)
+    play.send(api, version, "a version that is not served", frame, on=play.connect())
 
 
 def _header(key: int, version: int, *, is_flexible: bool) -> bytes:
