@@ -87,7 +87,7 @@ async def commit_offsets(
 
     async def attempt() -> None:
         connection = await cluster.coordinator(GROUP_KEY, group)
-        response: OffsetCommitResponse = await connection.request(ApiKey.OFFSET_COMMIT, request)
+        response: OffsetCommitResponse = await connection.request(request)
         for result in response.topics:
             for entry in result.partitions:
                 if entry.error is not ErrorCode.NONE:
@@ -142,7 +142,7 @@ async def fetch_offsets(
 
     async def attempt() -> dict[TopicPartition, CommittedOffset]:
         connection = await cluster.coordinator(GROUP_KEY, group)
-        response: OffsetFetchResponse = await connection.request(ApiKey.OFFSET_FETCH, request)
+        response: OffsetFetchResponse = await connection.request(request)
         (answered,) = response.results
         if answered.error is not ErrorCode.NONE:
             raise RefusedError(answered.error, f"the offsets of group {group!r} cannot be fetched")

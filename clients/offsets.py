@@ -11,7 +11,6 @@ from barnabas.clients.errors import RefusedError, UnknownTopicError
 from barnabas.clients.network.cluster import NO_LEADER, Cluster
 from barnabas.clients.network.retrying import with_retries
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.data.list_offsets import (
     REMOTE_TIMEOUT_MS,
     ListOffsetsPartition,
@@ -97,7 +96,7 @@ async def _ask(
         timeout_ms=REMOTE_TIMEOUT_MS,
     )
     connection = await cluster.connections.connect(leader)
-    response: ListOffsetsResponse = await connection.request(ApiKey.LIST_OFFSETS, request)
+    response: ListOffsetsResponse = await connection.request(request)
     refusal: RefusedError | None = None
     for topic_result in response.topics:
         for result in topic_result.partitions:

@@ -94,7 +94,7 @@ class ActiveBroker:
         connection = self._connection
         if connection.version_of(ApiKey.STANDBY) is None:
             raise BrokerConnectionError(f"{connection.address} is a broker that cannot have a standby: update it")
-        response: StandbyResponse = await connection.request(ApiKey.STANDBY, request)
+        response: StandbyResponse = await connection.request(request)
         if response.error is not ErrorCode.NONE:
             message = response.message or reason_of(response.error)
             if response.error is ErrorCode.CLUSTER_AUTHORIZATION_FAILED:

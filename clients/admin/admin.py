@@ -49,7 +49,6 @@ from barnabas.clients.network.cluster import Cluster
 from barnabas.clients.network.retrying import ask_any, command_any, ensure_no_error, with_retries
 from barnabas.clients.offsets import ListedOffset, list_offsets
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.cluster.configs import (
     BROKER_RESOURCE,
     OP_DELETE,
@@ -192,7 +191,6 @@ class Admin:
             configs=config_rows(configs or {}),
         )
         result = await self._change_topic(
-            ApiKey.CREATE_TOPICS,
             CreateTopicsRequest(topics=[topic], timeout_ms=self.config.request_timeout_ms, validate_only=validate_only),
             name,
         )
@@ -201,9 +199,7 @@ class Admin:
 
     async def delete_topic(self, name: str) -> None:
         """Delete a topic and its records. Raises RefusedError."""
-        await self._change_topic(
-            ApiKey.DELETE_TOPICS, DeleteTopicsRequest(names=[name], timeout_ms=self.config.request_timeout_ms), name
-        )
+        await self._change_topic(DeleteTopicsRequest(names=[name], timeout_ms=self.config.request_timeout_ms), name)
         self._cluster.forget_topic(name)
 
     async def create_partitions(self, name: str, count: int, *, validate_only: bool = False) -> None:
@@ -213,14 +209,14 @@ class Admin:
             timeout_ms=self.config.request_timeout_ms,
             validate_only=validate_only,
         )
-        await self._change_topic(ApiKey.CREATE_PARTITIONS, request, name)
+        await self._change_topic(request, name)
 
     async def _change_topic(
-        self, api: ApiKey, request: CreateTopicsRequest | DeleteTopicsRequest | CreatePartitionsRequest, name: str
+        self, request: CreateTopicsRequest | DeleteTopicsRequest | CreatePartitionsRequest, name: str
     ) -> CreatableTopicResult | DeletableTopicResult | CreatePartitionsTopicResult:
         # The broker has request_timeout_ms for the work, and its response as long again to arrive.
         response: CreateTopicsResponse | DeleteTopicsResponse | CreatePartitionsResponse = await command_any(
-            self._cluster, self.config, api, request, 2 * self.config.request_timeout_ms
+            self._cluster, self.config, request, 2 * self.config.request_timeout_ms
         )
         for result in response.topics:
             if result.name == name:
@@ -242,7 +238,6 @@ class Admin:
         response: DescribeConfigsResponse = await ask_any(
             self._cluster,
             self.config,
-            ApiKey.DESCRIBE_CONFIGS,
             DescribeConfigsRequest(
                 resources=[DescribeConfigsResource(type=resource.type, name=resource.name, names=requested)]
             ),
@@ -273,7 +268,7 @@ class Admin:
             validate_only=validate_only,
         )
         response: IncrementalAlterConfigsResponse = await command_any(
-            self._cluster, self.config, ApiKey.INCREMENTAL_ALTER_CONFIGS, request, self.config.request_timeout_ms
+            self._cluster, self.config, request, self.config.request_timeout_ms
         )
         for result in response.results:
             ensure_no_error(result.error, result.message, _label(resource))

@@ -57,7 +57,7 @@ async def describe_group(cluster: Cluster, config: ClientConfig, group: str) -> 
     async def attempt() -> GroupDescription:
         connection = await cluster.coordinator(GROUP_KEY, group)
         request = DescribeGroupsRequest(groups=[group])
-        response: DescribeGroupsResponse = await connection.request(ApiKey.DESCRIBE_GROUPS, request)
+        response: DescribeGroupsResponse = await connection.request(request)
         (found,) = response.groups
         if found.error is ErrorCode.GROUP_ID_NOT_FOUND:  # unknown, or of the consumer protocol
             return await _describe_consumer_group(connection, group)
@@ -72,7 +72,7 @@ async def describe_group(cluster: Cluster, config: ClientConfig, group: str) -> 
 
 async def _describe_consumer_group(connection: Connection, group: str) -> GroupDescription:
     request = ConsumerGroupDescribeRequest(group_ids=[group])
-    response: ConsumerGroupDescribeResponse = await connection.request(ApiKey.CONSUMER_GROUP_DESCRIBE, request)
+    response: ConsumerGroupDescribeResponse = await connection.request(request)
     (found,) = response.groups
     if found.error is ErrorCode.GROUP_ID_NOT_FOUND:  # unknown, or a streams group
         return await _describe_streams_group(connection, group)
@@ -93,7 +93,7 @@ async def _describe_consumer_group(connection: Connection, group: str) -> GroupD
 
 async def _describe_streams_group(connection: Connection, group: str) -> GroupDescription:
     """Describe a streams group, whose members have tasks and no partitions of their own."""
-    facts: ExplainGroupResponse = await connection.request(ApiKey.EXPLAIN_GROUP, ExplainGroupRequest(group_id=group))
+    facts: ExplainGroupResponse = await connection.request(ExplainGroupRequest(group_id=group))
     if facts.error is not ErrorCode.NONE or facts.group_type != _STREAMS:
         raise RefusedError(ErrorCode.GROUP_ID_NOT_FOUND, facts.message or f"there is no group {group!r}")
     members = [

@@ -21,7 +21,7 @@ from barnabas.protocol.messages.groups.groups import (
 
 async def list_groups(cluster: Cluster, config: ClientConfig) -> list[ListedGroup]:
     """All groups by name."""
-    response: ListGroupsResponse = await ask_any(cluster, config, ApiKey.LIST_GROUPS, ListGroupsRequest())
+    response: ListGroupsResponse = await ask_any(cluster, config, ListGroupsRequest())
     if response.error is not ErrorCode.NONE:
         raise RefusedError(response.error, f"groups cannot be listed: {reason_of(response.error)}")
     return sorted(response.groups, key=lambda group: group.group_id)
@@ -32,9 +32,7 @@ async def explain_group(cluster: Cluster, config: ClientConfig, group: str) -> E
 
     async def attempt() -> ExplainGroupResponse:
         connection = await cluster.connections.any_connection()
-        response: ExplainGroupResponse = await connection.request(
-            ApiKey.EXPLAIN_GROUP, ExplainGroupRequest(group_id=group)
-        )
+        response: ExplainGroupResponse = await connection.request(ExplainGroupRequest(group_id=group))
         if response.error is not ErrorCode.NONE:
             raise RefusedError(response.error, response.message or f"group {group!r} cannot be explained")
         return response
@@ -47,9 +45,7 @@ async def delete_group(cluster: Cluster, config: ClientConfig, group: str) -> No
 
     async def attempt() -> None:
         connection = await cluster.coordinator(GROUP_KEY, group)
-        response: DeleteGroupsResponse = await connection.request(
-            ApiKey.DELETE_GROUPS, DeleteGroupsRequest(group_ids=[group])
-        )
+        response: DeleteGroupsResponse = await connection.request(DeleteGroupsRequest(group_ids=[group]))
         (result,) = response.results
         if result.error is ErrorCode.GROUP_ID_NOT_FOUND:
             raise RefusedError(result.error, f"there is no group {group!r}")

@@ -10,7 +10,6 @@ from barnabas.clients.errors import RefusedError, reason_of
 from barnabas.clients.network.cluster import Cluster
 from barnabas.clients.network.retrying import ask_any, command_any
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.topics.log_dirs import (
     NO_DIRTY_OFFSET,
     NO_DIRTY_RATIO,
@@ -60,9 +59,7 @@ async def describe_log_dirs(
     topics = None
     if partitions is not None:
         topics = [DescribeLogDirsTopic(name=name, partitions=numbers) for name, numbers in by_topic(partitions).items()]
-    response: DescribeLogDirsResponse = await ask_any(
-        cluster, config, ApiKey.DESCRIBE_LOG_DIRS, DescribeLogDirsRequest(topics=topics)
-    )
+    response: DescribeLogDirsResponse = await ask_any(cluster, config, DescribeLogDirsRequest(topics=topics))
     if response.error is not ErrorCode.NONE:
         raise RefusedError(response.error, f"log directories cannot be described: {reason_of(response.error)}")
     return [
@@ -108,9 +105,7 @@ async def alter_replica_log_dirs(
             for path, partitions in by_path.items()
         ]
     )
-    response: AlterReplicaLogDirsResponse = await command_any(
-        cluster, config, ApiKey.ALTER_REPLICA_LOG_DIRS, request, config.request_timeout_ms
-    )
+    response: AlterReplicaLogDirsResponse = await command_any(cluster, config, request, config.request_timeout_ms)
     found = {
         TopicPartition(topic.name, result.partition): refusal_of(
             TopicPartition(topic.name, result.partition), result.error, result.message

@@ -16,7 +16,6 @@ from barnabas.clients.admin.failback import follow_back, former_config
 from barnabas.clients.errors import RefusedError, reason_of
 from barnabas.clients.network.retrying import ask_any, command_any
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.cluster.mirrors import (
     MirrorAction,
     MirrorDescription,
@@ -157,11 +156,11 @@ class Mirrors:
 
     async def _described(self, names: list[str]) -> list[MirrorDescription]:
         request = MirrorsRequest(action=MirrorAction.DESCRIBE, names=names)
-        return list(_checked(await ask_any(self._cluster, self._config, ApiKey.MIRRORS, request)).mirrors)
+        return list(_checked(await ask_any(self._cluster, self._config, request)).mirrors)
 
     async def _command(self, request: MirrorsRequest) -> MirrorsResponse:
         timeout_ms = self._config.request_timeout_ms
-        return _checked(await command_any(self._cluster, self._config, ApiKey.MIRRORS, request, timeout_ms))
+        return _checked(await command_any(self._cluster, self._config, request, timeout_ms))
 
 
 def _request(action: MirrorAction, name: str, fields: Mapping[str, Any]) -> MirrorsRequest:

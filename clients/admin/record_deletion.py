@@ -10,7 +10,6 @@ from barnabas.clients.errors import RefusedError
 from barnabas.clients.network.cluster import Cluster
 from barnabas.clients.network.retrying import command_any
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.data.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -38,9 +37,7 @@ async def delete_records(
         timeout_ms=config.request_timeout_ms,
     )
     # The broker has request_timeout_ms for the work, and its response as long again to arrive.
-    response: DeleteRecordsResponse = await command_any(
-        cluster, config, ApiKey.DELETE_RECORDS, request, 2 * config.request_timeout_ms
-    )
+    response: DeleteRecordsResponse = await command_any(cluster, config, request, 2 * config.request_timeout_ms)
     found: dict[TopicPartition, int | RefusedError] = {}
     for topic in response.topics:
         for result in topic.partitions:

@@ -7,13 +7,12 @@ from barnabas.clients.errors import RefusedError, reason_of
 from barnabas.clients.network.cluster import Cluster
 from barnabas.clients.network.retrying import ask_any
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.topics.explain_topic import ExplainTopicRequest, ExplainTopicResponse
 
 
 async def explain_topic(cluster: Cluster, config: ClientConfig, request: ExplainTopicRequest) -> ExplainTopicResponse:
     """Send the request. Raises RefusedError."""
-    response: ExplainTopicResponse = await ask_any(cluster, config, ApiKey.EXPLAIN_TOPIC, request)
+    response: ExplainTopicResponse = await ask_any(cluster, config, request)
     if response.error is not ErrorCode.NONE:
         raise RefusedError(response.error, response.message or reason_of(response.error))
     return response

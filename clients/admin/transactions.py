@@ -74,7 +74,7 @@ async def list_transactions(
 
     async def attempt() -> list[TransactionListing]:
         connection = await cluster.connections.any_connection()
-        response: ListTransactionsResponse = await connection.request(ApiKey.LIST_TRANSACTIONS, request)
+        response: ListTransactionsResponse = await connection.request(request)
         if response.error is not ErrorCode.NONE:
             raise RefusedError(response.error, f"transactions cannot be listed: {reason_of(response.error)}")
         if response.unknown_states:
@@ -95,7 +95,7 @@ async def describe_transactions(
     async def attempt(ids: list[str]) -> None:
         connection = await cluster.connections.any_connection()
         request = DescribeTransactionsRequest(transactional_ids=ids)
-        response: DescribeTransactionsResponse = await connection.request(ApiKey.DESCRIBE_TRANSACTIONS, request)
+        response: DescribeTransactionsResponse = await connection.request(request)
         for each in response.transactions:
             if each.error is ErrorCode.NONE:
                 described[each.transactional_id] = each
@@ -124,7 +124,7 @@ async def abort_transaction(cluster: Cluster, config: ClientConfig, transactiona
 
     async def attempt() -> None:
         connection = await cluster.connections.any_connection()
-        response: InitProducerIdResponse = await connection.request(ApiKey.INIT_PRODUCER_ID, request)
+        response: InitProducerIdResponse = await connection.request(request)
         if response.error is not ErrorCode.NONE:
             raise RefusedError(
                 response.error, f"transactional id {transactional_id!r}: not aborted: {reason_of(response.error)}"
@@ -183,9 +183,7 @@ async def abort_hanging(cluster: Cluster, config: ClientConfig, transaction: Ope
 
     async def attempt() -> None:
         connection = await cluster.connections.any_connection()
-        response: WriteTxnMarkersResponse = await connection.request(
-            ApiKey.WRITE_TXN_MARKERS, WriteTxnMarkersRequest(markers=[marker])
-        )
+        response: WriteTxnMarkersResponse = await connection.request(WriteTxnMarkersRequest(markers=[marker]))
         for result in response.markers:
             for written in result.topics:
                 for entry in written.partitions:
@@ -199,9 +197,7 @@ async def _open_transactions(
     cluster: Cluster, config: ClientConfig, partitions: list[TopicPartition], missing_ok: bool
 ) -> list[OpenTransaction]:
     topics = [DescribeProducersTopic(name=name, partitions=numbers) for name, numbers in by_topic(partitions).items()]
-    response: DescribeProducersResponse = await ask_any(
-        cluster, config, ApiKey.DESCRIBE_PRODUCERS, DescribeProducersRequest(topics=topics)
-    )
+    response: DescribeProducersResponse = await ask_any(cluster, config, DescribeProducersRequest(topics=topics))
     found = []
     for topic in response.topics:
         for result in topic.partitions:

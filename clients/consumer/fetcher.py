@@ -38,7 +38,6 @@ from barnabas.clients.network.cluster import NO_LEADER, Cluster
 from barnabas.clients.network.connection import Connection
 from barnabas.clients.network.node_connections import Purpose
 from barnabas.protocol.errors import RETRIABLE_CODES, DecodeError, ErrorCode
-from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.data.fetch import (
     FetchPartition,
     FetchPartitionResult,
@@ -258,7 +257,7 @@ class Fetcher:
             state.in_request = True
         try:
             response: FetchResponse = await connection.request(
-                ApiKey.FETCH, request, timeout_ms=self._config.request_timeout_ms + request.max_wait_ms
+                request, timeout_ms=self._config.request_timeout_ms + request.max_wait_ms
             )
         finally:
             node.waiting_on = None

@@ -18,7 +18,6 @@ from barnabas.clients.network.cluster import Cluster
 from barnabas.clients.network.retrying import ask_any
 from barnabas.config.regex import compiled
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.topics.metadata import MetadataRequest, MetadataResponse
 from barnabas.protocol.topic_name import is_internal
 
@@ -50,9 +49,7 @@ class TopicPattern:
 
     async def load(self) -> tuple[str, ...]:
         """Request all topics and return those that match. Raises ClientError after api_timeout_ms."""
-        response: MetadataResponse = await ask_any(
-            self._cluster, self._config, ApiKey.METADATA, MetadataRequest.of_names(None)
-        )
+        response: MetadataResponse = await ask_any(self._cluster, self._config, MetadataRequest.of_names(None))
         self.topics = tuple(
             sorted(
                 topic.topic_name

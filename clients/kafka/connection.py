@@ -268,8 +268,8 @@ class KafkaConnection(asyncio.BufferedProtocol):
                     f"{self.address}: the broker does not serve version {version} of {api.label}, which {purpose}"
                 )
 
-    async def _ask_in_login(self, api: ApiKey, request: Any) -> Any:
-        return await self.request(_LOGIN[api], request)
+    async def _ask_in_login(self, request: Any) -> Any:
+        return await self.request(_LOGIN[request.api_key], request)
 
     def _note_lifetime(self, lifetime_ms: int) -> None:
         if lifetime_ms > 0:

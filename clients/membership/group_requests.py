@@ -17,7 +17,6 @@ from barnabas.clients.network.connection import Connection
 from barnabas.clients.network.node_connections import Purpose
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.groups.consumer_protocol import CONSUMER
-from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.groups.find_coordinator import GROUP_KEY
 from barnabas.protocol.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
 from barnabas.protocol.messages.groups.join_group import GroupProtocol, JoinGroupRequest, JoinGroupResponse
@@ -62,7 +61,7 @@ class GroupRequests:
             protocols=subscriptions,
         )
         timeout_ms = max(config.request_timeout_ms, config.max_poll_interval_ms + JOIN_HEADROOM_MS)
-        response: JoinGroupResponse = await self._ask(ApiKey.JOIN_GROUP, request, timeout_ms)
+        response: JoinGroupResponse = await self._ask(request, timeout_ms)
         return response
 
     async def sync(
@@ -79,7 +78,7 @@ class GroupRequests:
             assignments=[MemberAssignment(member_id=each, assignment=data) for each, data in assignments.items()],
         )
         timeout_ms = max(self._config.request_timeout_ms, self._config.max_poll_interval_ms + JOIN_HEADROOM_MS)
-        response: SyncGroupResponse = await self._ask(ApiKey.SYNC_GROUP, request, timeout_ms)
+        response: SyncGroupResponse = await self._ask(request, timeout_ms)
         return response
 
     async def heartbeat(self, member_id: str, generation: int) -> HeartbeatResponse:
@@ -91,25 +90,25 @@ class GroupRequests:
             group_instance_id=self._config.group_instance_id,
         )
         timeout_ms = min(self._config.request_timeout_ms, self._config.session_timeout_ms)
-        response: HeartbeatResponse = await self._ask(ApiKey.HEARTBEAT, request, timeout_ms)
+        response: HeartbeatResponse = await self._ask(request, timeout_ms)
         return response
 
     async def leave(self, member_id: str, reason: str) -> None:
         """Leave the group, so that it need not wait for the session's end. Raises ClientError."""
         request = LeaveGroupRequest(group_id=self._group, members=[LeavingMember(member_id=member_id, reason=reason)])
         connection = await self._cluster.coordinator(GROUP_KEY, self._group)
-        await connection.request(ApiKey.LEAVE_GROUP, request, timeout_ms=LEAVE_TIMEOUT_MS)
+        await connection.request(request, timeout_ms=LEAVE_TIMEOUT_MS)
 
     def close(self) -> None:
         """Cut off a waiting join by closing the connection."""
         if self._connection is not None:
             self._connection.close()
 
-    async def _ask(self, api: ApiKey, request: Request[Any], timeout_ms: int) -> Any:
+    async def _ask(self, request: Request[Any], timeout_ms: int) -> Any:
         """Send a request to the coordinator, which is looked for again after one that is none has answered."""
         connection = await self._coordinator()
         try:
-            response = await connection.request(api, request, timeout_ms=timeout_ms)
+            response = await connection.request(request, timeout_ms=timeout_ms)
         except asyncio.CancelledError:
             connection.close(ClosedError("the consumer has left its group"))
             raise

@@ -27,7 +27,6 @@ from barnabas.clients.network.backoff import backoff_s
 from barnabas.clients.network.connection import Connection
 from barnabas.clients.network.node_connections import NodeConnections, Purpose
 from barnabas.protocol.errors import RETRIABLE_CODES, ErrorCode
-from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.groups.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from barnabas.protocol.messages.topics.metadata import MetadataRequest, MetadataResponse, TopicMetadata
 from barnabas.protocol.topic_partition import TopicPartition
@@ -101,9 +100,7 @@ class Cluster:
         node_id = self._coordinators.get((key_type, key))
         if node_id is None:
             connection = await self.connections.any_connection()
-            answer: FindCoordinatorResponse = await connection.request(
-                ApiKey.FIND_COORDINATOR, FindCoordinatorRequest.of_key(key, key_type)
-            )
+            answer: FindCoordinatorResponse = await connection.request(FindCoordinatorRequest.of_key(key, key_type))
             (found,) = answer.found
             if found.error is not ErrorCode.NONE:
                 raise RefusedError(
@@ -163,7 +160,7 @@ class Cluster:
         """Request brokers and these topics (None: all of them) in one attempt, and keep the response."""
         connection = await self.connections.any_connection()
         request = MetadataRequest.of_names(names, allow_auto_creation=self._may_create_topics)
-        response: MetadataResponse = await connection.request(ApiKey.METADATA, request)
+        response: MetadataResponse = await connection.request(request)
         if response.error is not ErrorCode.NONE:
             raise RefusedError(response.error, f"metadata: {reason_of(response.error)}")
         self._apply(response)

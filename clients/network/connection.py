@@ -166,7 +166,7 @@ class Connection(asyncio.BufferedProtocol):
         return {each.name: each.max_level for each in found}
 
     def request(
-        self, api: ApiKey, request: Any, *, highest: int | None = None, timeout_ms: int | None = None
+        self, request: Any, *, highest: int | None = None, timeout_ms: int | None = None
     ) -> asyncio.Future[Any]:
         """Send `request` now, in a version of at most `highest`, and return the future of its answer.
 
@@ -174,7 +174,7 @@ class Connection(asyncio.BufferedProtocol):
         within `timeout_ms` (default: request_timeout_ms), ProtocolViolationError for an answer that is not valid.
         Raises ClosedError or BrokerConnectionError if nothing was sent, RefusedError if the broker does not serve it.
         """
-        waiting, buffers = self._encode(api, request, highest, timeout_ms or self._settings.request_timeout_ms)
+        waiting, buffers = self._encode(request, highest, timeout_ms or self._settings.request_timeout_ms)
         if self._held is not None:
             self._held.append((waiting, buffers))
         else:
@@ -186,9 +186,9 @@ class Connection(asyncio.BufferedProtocol):
         """Return the version in which requests of this API are sent; None if broker and client share none."""
         return version_of(api, self._served)
 
-    def send_without_answer(self, api: ApiKey, request: Any) -> None:
+    def send_without_answer(self, request: Any) -> None:
         """Send a request that the broker does not answer (produce with acks=0). Raises as `request` does."""
-        _, buffers = self._encode(api, request, None, 0)
+        _, buffers = self._encode(request, None, 0)
         if self._held is not None:
             self._held.append((None, buffers))
         else:
@@ -318,13 +318,14 @@ class Connection(asyncio.BufferedProtocol):
             return
         waiting.future.set_result(response)
 
-    def _encode(self, api: ApiKey, request: Any, highest: int | None, timeout_ms: int) -> tuple[PendingRequest, Frame]:
+    def _encode(self, request: Any, highest: int | None, timeout_ms: int) -> tuple[PendingRequest, Frame]:
         """Return what waits for the answer, and the parts of the request's frame."""
         if self._closed_by is not None or self._transport is None:
             raise self._closed_by or ClosedError(f"not connected to {self.address}")
         if self._transport.is_closing():
             # The peer has closed, and connection_lost is due. asyncio's writelines fails here from Python 3.12 on.
             raise BrokerConnectionError(self._lost_sentence(None))
+        api: ApiKey = getattr(request, "api_key", ApiKey.FETCH)  # whose request is none of the declared ones yet
         correlation_id = self._next_correlation_id
         waiting = PendingRequest(api, correlation_id, timeout_ms, self._loop.create_future())
         if isinstance(request, Request) and api not in _NATIVE and not getattr(request, "two_phase", False):
@@ -409,8 +410,8 @@ class Connection(asyncio.BufferedProtocol):
             if waiting is not None:
                 self._await(waiting)
 
-    async def _ask_in_login(self, api: ApiKey, request: Any) -> Any:
-        waiting, buffers = self._encode(api, request, None, self._settings.connect_timeout_ms)
+    async def _ask_in_login(self, request: Any) -> Any:
+        waiting, buffers = self._encode(request, None, self._settings.connect_timeout_ms)
         self._write(buffers)
         self._await(waiting)
         return await waiting.future
@@ -425,9 +426,9 @@ class Connection(asyncio.BufferedProtocol):
         greeting = ApiVersionsRequest(client=OWN_SOFTWARE, client_version=self._settings.client_version)
         timeout_ms = self._settings.connect_timeout_ms
         self._served = {ApiKey.API_VERSIONS: OWN_VERSIONS}
-        found: ApiVersionsResponse = await self.request(ApiKey.API_VERSIONS, greeting, timeout_ms=timeout_ms)
+        found: ApiVersionsResponse = await self.request(greeting, timeout_ms=timeout_ms)
         if found.error is ErrorCode.UNSUPPORTED_VERSION:  # an older broker
-            found = await self.request(ApiKey.API_VERSIONS, greeting, highest=0, timeout_ms=timeout_ms)
+            found = await self.request(greeting, highest=0, timeout_ms=timeout_ms)
         if found.error is not ErrorCode.NONE:
             raise BrokerConnectionError(f"{self.address} refused the greeting: {refusal_of(found.error)}")
         self._greeting = found

@@ -17,7 +17,7 @@ from barnabas.clients.errors import (
 from barnabas.clients.network.backoff import backoff_s
 from barnabas.clients.network.cluster import Cluster
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.wire.structures import Request
 
 T = TypeVar("T")
 
@@ -52,23 +52,23 @@ async def with_retries(
         await asyncio.sleep(pause)
 
 
-async def ask_any(cluster: Cluster, config: ClientConfig, api: ApiKey, request: Any) -> Any:
+async def ask_any(cluster: Cluster, config: ClientConfig, request: Request[Any]) -> Any:
     """Send any broker a request that may be repeated, and return the response."""
 
     async def attempt() -> Any:
         connection = await cluster.connections.any_connection()
-        return await connection.request(api, request)
+        return await connection.request(request)
 
-    return await with_retries(config, api.label, attempt)
+    return await with_retries(config, request.api_key.label, attempt)
 
 
-async def command_any(cluster: Cluster, config: ClientConfig, api: ApiKey, request: Any, timeout_ms: int) -> Any:
+async def command_any(cluster: Cluster, config: ClientConfig, request: Request[Any], timeout_ms: int) -> Any:
     """Send any broker a request that must not be repeated once it may have arrived. Only connecting is retried."""
-    connection = await with_retries(config, api.label, cluster.connections.any_connection)
+    connection = await with_retries(config, request.api_key.label, cluster.connections.any_connection)
     try:
-        return await connection.request(api, request, timeout_ms=timeout_ms)
+        return await connection.request(request, timeout_ms=timeout_ms)
     except (BrokerConnectionError, BrokerTimeoutError) as error:
-        raise _with_context(error, f"{api.label}: it is not known whether this was carried out") from error
+        raise _with_context(error, f"{request.api_key.label}: it is not known whether this was carried out") from error
 
 
 def _with_context(error: ClientError, context: str) -> ClientError:

@@ -25,7 +25,6 @@ from barnabas.clients.network.retrying import ask_any
 from barnabas.clients.producer.batch import PartitionQueue, ProducerBatch
 from barnabas.clients.producer.idempotence import Idempotence
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.data.describe_producers import (
     DescribeProducersPartitionResult,
     DescribeProducersRequest,
@@ -92,9 +91,7 @@ async def new_identity(config: ProducerConfig) -> ProducerIdentity:
     cluster = Cluster(config)
     try:
         await cluster.start()
-        response: InitProducerIdResponse = await ask_any(
-            cluster, config, ApiKey.INIT_PRODUCER_ID, InitProducerIdRequest()
-        )
+        response: InitProducerIdResponse = await ask_any(cluster, config, InitProducerIdRequest())
     finally:
         await cluster.close()
     if response.error is not ErrorCode.NONE:
@@ -114,7 +111,7 @@ async def stored_records(
     request = DescribeProducersRequest(
         topics=[DescribeProducersTopic(name=topic, partitions=range(len(view.leaders)))],
     )
-    response: DescribeProducersResponse = await ask_any(cluster, config, ApiKey.DESCRIBE_PRODUCERS, request)
+    response: DescribeProducersResponse = await ask_any(cluster, config, request)
     return {
         TopicPartition(topic, result.partition): _stored(TopicPartition(topic, result.partition), result, identity)
         for each in response.topics

@@ -31,7 +31,6 @@ from barnabas.clients.network.cluster import Cluster
 from barnabas.clients.producer.batch import PartitionQueue, ProducerBatch
 from barnabas.clients.producer.sequences import MAX_EPOCH
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.data.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from barnabas.protocol.records.layout import NO_PRODUCER_ID, NO_SEQUENCE
 
@@ -69,9 +68,7 @@ class Idempotence:
             )
         try:
             connection = await self._cluster.connections.any_connection()
-            response: InitProducerIdResponse = await connection.request(
-                ApiKey.INIT_PRODUCER_ID, InitProducerIdRequest()
-            )
+            response: InitProducerIdResponse = await connection.request(InitProducerIdRequest())
             if response.error is not ErrorCode.NONE:
                 raise RefusedError(response.error, f"no producer id: {reason_of(response.error)}")
         except RefusedError as error:

@@ -90,7 +90,7 @@ class PreparedTransactions:
 
         async def attempt() -> Sequence[TransactionDescription]:
             connection = await self._cluster.connections.any_connection()
-            response: DescribeTransactionsResponse = await connection.request(ApiKey.DESCRIBE_TRANSACTIONS, request)
+            response: DescribeTransactionsResponse = await connection.request(request)
             for found in response.transactions:
                 if found.error in RETRIABLE_CODES:
                     raise RefusedError(found.error, f"transaction {found.transactional_id} cannot be described")
@@ -116,7 +116,7 @@ class PreparedTransactions:
             is_commit=True,
         )
         try:
-            await self._ask(ApiKey.END_TXN, request, f"commit of transaction {transaction.transactional_id}")
+            await self._ask(request, f"commit of transaction {transaction.transactional_id}")
         except RefusedError as error:
             if error.code in _LOST_CODES:
                 raise PreparedTransactionLostError(transaction.transactional_id, error.code) from error
@@ -128,7 +128,7 @@ class PreparedTransactions:
         Raises ClientError after api_timeout_ms of lost connections and retriable errors.
         """
         request = InitProducerIdRequest(transactional_id=transactional_id)
-        await self._ask(ApiKey.INIT_PRODUCER_ID, request, f"abort of the transaction of {transactional_id}")
+        await self._ask(request, f"abort of the transaction of {transactional_id}")
 
     async def open_ids(self, pattern: str) -> list[str]:
         """Return the transactional ids with an open transaction that match an RE2 expression as a whole.
@@ -140,18 +140,18 @@ class PreparedTransactions:
 
         async def attempt() -> list[str]:
             connection = await self._cluster.connections.any_connection()
-            response: ListTransactionsResponse = await connection.request(ApiKey.LIST_TRANSACTIONS, request)
+            response: ListTransactionsResponse = await connection.request(request)
             if response.error is not ErrorCode.NONE:
                 raise RefusedError(response.error, f"{what} was refused")
             return [each.transactional_id for each in response.transactions]
 
         return await with_retries(self._config, what, attempt)
 
-    async def _ask(self, api: ApiKey, request: EndTxnRequest | InitProducerIdRequest, what: str) -> None:
+    async def _ask(self, request: EndTxnRequest | InitProducerIdRequest, what: str) -> None:
         async def attempt() -> None:
             assert request.transactional_id is not None
             connection = await self._cluster.coordinator(TRANSACTION_KEY, request.transactional_id)
-            response: EndTxnResponse | InitProducerIdResponse = await connection.request(api, request)
+            response: EndTxnResponse | InitProducerIdResponse = await connection.request(request)
             if response.error is not ErrorCode.NONE:
                 raise RefusedError(response.error, f"{what} was refused")
 

@@ -37,7 +37,6 @@ from barnabas.clients.producer.delivery_failures import STALE_METADATA_CODES, ga
 from barnabas.clients.producer.idempotence import Idempotence
 from barnabas.clients.producer.memory_limit import MemoryLimit
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.data.produce import (
     ACKS_NONE,
     ProducePartition,
@@ -230,9 +229,9 @@ class Sender:
         connection.on_writable = self._schedule_drain
         try:
             if self._config.acks == ACKS_NONE:
-                connection.send_without_answer(ApiKey.PRODUCE, produce)
+                connection.send_without_answer(produce)
             else:
-                answer = connection.request(ApiKey.PRODUCE, produce)
+                answer = connection.request(produce)
                 answer.add_done_callback(partial(self._answered, request))
                 self._requests_in_flight[request.leader] += 1
                 return

@@ -55,7 +55,7 @@ class TransactionRequests:
         )
 
         async def attempt() -> ProducerEpoch:
-            response: InitProducerIdResponse = await self._send(ApiKey.INIT_PRODUCER_ID, request)
+            response: InitProducerIdResponse = await self._send(request)
             self._ensure_no_error(response.error)
             return ProducerEpoch(response.producer_id, response.producer_epoch)
 
@@ -71,7 +71,7 @@ class TransactionRequests:
         )
 
         async def attempt() -> ProducerEpoch:
-            response: EndTxnResponse = await self._send(ApiKey.END_TXN, request)
+            response: EndTxnResponse = await self._send(request)
             self._ensure_no_error(response.error)
             if response.producer_id < 0:
                 return current
@@ -100,7 +100,7 @@ class TransactionRequests:
                 topics=offset_topics(left),
             )
             connection = await self._cluster.coordinator(GROUP_KEY, group.group)
-            response: TxnOffsetCommitResponse = await connection.request(ApiKey.TXN_OFFSET_COMMIT, request)
+            response: TxnOffsetCommitResponse = await connection.request(request)
             refused: list[RefusedError] = []
             for topic in response.topics:
                 for entry in topic.partitions:
@@ -116,9 +116,9 @@ class TransactionRequests:
 
         await with_retries(self._config, ApiKey.TXN_OFFSET_COMMIT.label, attempt, coordinated_by=self._cluster)
 
-    async def _send(self, api: ApiKey, request: Any) -> Any:
+    async def _send(self, request: Any) -> Any:
         connection = await self._cluster.coordinator(TRANSACTION_KEY, self._transactional_id)
-        return await connection.request(api, request)
+        return await connection.request(request)
 
     def _ensure_no_error(self, code: ErrorCode) -> None:
         if code is not ErrorCode.NONE:

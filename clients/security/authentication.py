@@ -9,7 +9,6 @@ from barnabas.clients.errors import AuthenticationError
 from barnabas.clients.security.login import begin_login
 from barnabas.clients.security.settings import SecuritySettings
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.security.sasl import (
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
@@ -22,7 +21,7 @@ from barnabas.protocol.sasl.exchange import SaslError
 class Ask(Protocol):
     """Sends one request of an authentication and returns its answer."""
 
-    async def __call__(self, api: ApiKey, request: Any) -> Any:
+    async def __call__(self, request: Any) -> Any:
         """Raises BrokerConnectionError."""
         ...
 
@@ -35,13 +34,11 @@ async def authenticate(settings: SecuritySettings, ask: Ask, peer: str) -> int:
     mechanism = settings.mechanism
     assert mechanism is not None, "the settings have a mechanism"
     client = await asyncio.to_thread(begin_login, settings)
-    handshake: SaslHandshakeResponse = await ask(ApiKey.SASL_HANDSHAKE, SaslHandshakeRequest(mechanism=mechanism))
+    handshake: SaslHandshakeResponse = await ask(SaslHandshakeRequest(mechanism=mechanism))
     ensure_mechanism(settings, handshake, peer)
     message: bytes | None = client.start()
     while message is not None:
-        answer: SaslAuthenticateResponse = await ask(
-            ApiKey.SASL_AUTHENTICATE, SaslAuthenticateRequest(auth_bytes=message)
-        )
+        answer: SaslAuthenticateResponse = await ask(SaslAuthenticateRequest(auth_bytes=message))
         if answer.error is not ErrorCode.NONE:
             raise refused_login(peer, mechanism, answer.message or answer.error.name)
         try:

@@ -20,7 +20,6 @@ from barnabas.clients.network.connection import Connection
 from barnabas.clients.network.retrying import with_retries
 from barnabas.pipeline.errors import CorruptLogError
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.data.fetch import (
     FetchPartition,
     FetchPartitionResult,
@@ -171,5 +170,5 @@ class PartFetcher:
             [FetchTopic(topic, [entry])],
         )  # fmt: skip
         timeout_ms = self._client.request_timeout_ms + request.max_wait_ms
-        sent: asyncio.Future[FetchResponse] = connection.request(ApiKey.FETCH, request, timeout_ms=timeout_ms)
+        sent: asyncio.Future[FetchResponse] = connection.request(request, timeout_ms=timeout_ms)
         return sent

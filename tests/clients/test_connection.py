@@ -78,9 +78,7 @@ def answer(correlation_id: int, response: MetadataResponse) -> bytes:
 
 async def test_responses_reach_their_requests_in_order(broker: FakeBroker) -> None:
     async with connected(broker) as connection:
-        futures = [
-            connection.request(ApiKey.METADATA, MetadataRequest.of_names([name])) for name in ("orders", "x", "lines")
-        ]
+        futures = [connection.request(MetadataRequest.of_names([name])) for name in ("orders", "x", "lines")]
         answers: list[MetadataResponse] = await asyncio.gather(*futures)
         assert [answer.topics[0].name for answer in answers] == ["orders", "x", "lines"]
         assert not connection._pending
@@ -88,7 +86,7 @@ async def test_responses_reach_their_requests_in_order(broker: FakeBroker) -> No
 
 async def test_a_response_received_byte_by_byte_is_reassembled(broker: FakeBroker) -> None:
     async with connected(broker) as connection:
-        request = connection.request(ApiKey.METADATA, ALL_TOPICS)
+        request = connection.request(ALL_TOPICS)
         response = MetadataResponse(cluster_id="c", brokers=[], topics=[TopicMetadata(name="t")])
         broker.intercept = lambda api, asked: Silence()
         for byte in answer(1, response):
@@ -100,7 +98,7 @@ async def test_a_response_received_byte_by_byte_is_reassembled(broker: FakeBroke
 async def test_several_responses_in_one_read_and_a_partial_one_after_them_are_all_parsed(broker: FakeBroker) -> None:
     async with connected(broker) as connection:
         broker.intercept = lambda api, asked: Silence()
-        requests = [connection.request(ApiKey.METADATA, ALL_TOPICS) for _ in range(3)]
+        requests = [connection.request(ALL_TOPICS) for _ in range(3)]
         data = b"".join(
             answer(number, MetadataResponse(cluster_id=str(number), brokers=[], topics=[])) for number in (1, 2, 3)
         )
@@ -116,9 +114,9 @@ async def test_a_response_of_any_size_up_to_the_limit_arrives_whole(broker: Fake
         broker.create(f"topic-with-a-name-that-fills-the-frame-{number:06}")
     async with connected(broker) as connection:
         for _ in range(3):  # the shared buffer and the frame's own one take turns
-            answer = await connection.request(ApiKey.METADATA, ALL_TOPICS)
+            answer = await connection.request(ALL_TOPICS)
             assert len(answer.topics) == topics + 2
-            assert len((await connection.request(ApiKey.METADATA, MetadataRequest.of_names(["lines"]))).topics) == 1
+            assert len((await connection.request(MetadataRequest.of_names(["lines"]))).topics) == 1
 
 
 async def test_a_response_above_max_frame_bytes_closes_the_connection_with_an_error(broker: FakeBroker) -> None:
@@ -126,7 +124,7 @@ async def test_a_response_above_max_frame_bytes_closes_the_connection_with_an_er
         broker.create(f"topic-{number}")
     async with connected(broker, max_frame_bytes=1024) as connection:
         with pytest.raises(ProtocolViolationError, match=r"frame size \d+ is above .*=1024"):
-            await connection.request(ApiKey.METADATA, ALL_TOPICS)
+            await connection.request(ALL_TOPICS)
         assert connection.closed
 
 
@@ -194,8 +192,8 @@ async def test_a_response_with_a_wrong_correlation_id_closes_the_connection(brok
     raw = Raw(answer(77, MetadataResponse(cluster_id="c", brokers=[], topics=[])))
     broker.intercept = lambda api, request: raw if api is ApiKey.METADATA else None
     async with connected(broker) as connection:
-        first = connection.request(ApiKey.METADATA, ALL_TOPICS)
-        second = connection.request(ApiKey.METADATA, ALL_TOPICS)
+        first = connection.request(ALL_TOPICS)
+        second = connection.request(ALL_TOPICS)
         with pytest.raises(ProtocolViolationError, match=r"correlation id 77, not 1"):
             await first
         with pytest.raises(ProtocolViolationError):
@@ -215,7 +213,7 @@ async def test_a_response_with_a_wrong_body_fails_its_request_and_closes(broker:
     broker.intercept = lambda api, request: Raw(raw) if api is ApiKey.METADATA else None
     async with connected(broker) as connection:
         with pytest.raises(ProtocolViolationError, match="metadata: throttle_ms"):
-            await connection.request(ApiKey.METADATA, ALL_TOPICS)
+            await connection.request(ALL_TOPICS)
         assert connection.closed
 
 
@@ -224,7 +222,7 @@ async def test_a_lost_connection_fails_every_request_in_flight_and_names_the_bro
     async with connected(broker) as connection:
         connection.on_closed = closed.append
         broker.intercept = lambda api, request: Drop()
-        requests = [connection.request(ApiKey.METADATA, ALL_TOPICS) for _ in range(3)]
+        requests = [connection.request(ALL_TOPICS) for _ in range(3)]
         outcomes = await asyncio.gather(*requests, return_exceptions=True)
         assert all(isinstance(outcome, BrokerConnectionError) for outcome in outcomes)
         assert f"the connection to 127.0.0.1:{broker.port} was lost" in str(outcomes[0])
@@ -232,7 +230,7 @@ async def test_a_lost_connection_fails_every_request_in_flight_and_names_the_bro
         assert len({id(outcome) for outcome in outcomes}) == 3
         assert closed == [connection]
         with pytest.raises(BrokerConnectionError):
-            connection.request(ApiKey.METADATA, ALL_TOPICS)
+            connection.request(ALL_TOPICS)
 
 
 async def test_a_request_between_the_peers_close_and_connection_lost_is_refused(broker: FakeBroker) -> None:
@@ -245,16 +243,16 @@ async def test_a_request_between_the_peers_close_and_connection_lost_is_refused(
             topics=[ProduceTopic(name="lines", partitions=[ProducePartition(0, memoryview(bytes(100)))])],
         )
         with pytest.raises(BrokerConnectionError, match="was lost"):
-            connection.request(ApiKey.METADATA, ALL_TOPICS)
+            connection.request(ALL_TOPICS)
         with pytest.raises(BrokerConnectionError, match="was lost"):
-            connection.request(ApiKey.PRODUCE, produce)
+            connection.request(produce)
 
 
 async def test_a_response_timeout_fails_all_requests_and_closes(broker: FakeBroker) -> None:
     async with connected(broker, request_timeout_ms=60_000) as connection:
         broker.intercept = lambda api, request: Silence()
-        patient = connection.request(ApiKey.METADATA, ALL_TOPICS)
-        hasty = connection.request(ApiKey.METADATA, ALL_TOPICS, timeout_ms=30)
+        patient = connection.request(ALL_TOPICS)
+        hasty = connection.request(ALL_TOPICS, timeout_ms=30)
         async with asyncio.timeout(30):
             with pytest.raises(BrokerTimeoutError, match="did not answer metadata within 30 ms"):
                 await hasty
@@ -265,10 +263,10 @@ async def test_a_response_timeout_fails_all_requests_and_closes(broker: FakeBrok
 
 async def test_a_timer_that_fires_for_an_answered_request_leaves_the_others_alone(broker: FakeBroker) -> None:
     async with connected(broker) as connection:
-        await connection.request(ApiKey.METADATA, ALL_TOPICS, timeout_ms=40)
+        await connection.request(ALL_TOPICS, timeout_ms=40)
         release = asyncio.Event()
         broker.intercept = lambda api, request: Hold(release)
-        slow = connection.request(ApiKey.METADATA, ALL_TOPICS)
+        slow = connection.request(ALL_TOPICS)
         asyncio.get_running_loop().call_later(0.08, release.set)
         assert (await slow).cluster_id == "fake-cluster"
 
@@ -277,8 +275,8 @@ async def test_the_response_to_a_cancelled_request_is_dropped_and_the_next_one_d
     release = asyncio.Event()
     async with connected(broker) as connection:
         broker.intercept = lambda api, request: Hold(release)
-        given_up = connection.request(ApiKey.METADATA, MetadataRequest.of_names(["orders"]))
-        wanted = connection.request(ApiKey.METADATA, MetadataRequest.of_names(["lines"]))
+        given_up = connection.request(MetadataRequest.of_names(["orders"]))
+        wanted = connection.request(MetadataRequest.of_names(["lines"]))
         given_up.cancel()
         release.set()
         assert (await wanted).topics[0].name == "lines"
@@ -287,20 +285,20 @@ async def test_the_response_to_a_cancelled_request_is_dropped_and_the_next_one_d
 async def test_closing_fails_waiting_and_later_requests(broker: FakeBroker) -> None:
     async with connected(broker) as connection:
         broker.intercept = lambda api, request: Silence()
-        waiting = connection.request(ApiKey.METADATA, ALL_TOPICS)
+        waiting = connection.request(ALL_TOPICS)
         connection.close()
         connection.close()
         with pytest.raises(ClosedError):
             await waiting
         with pytest.raises(ClosedError):
-            connection.request(ApiKey.METADATA, ALL_TOPICS)
+            connection.request(ALL_TOPICS)
 
 
 async def test_an_api_that_the_broker_does_not_serve_is_refused_before_it_is_sent(broker: FakeBroker) -> None:
     broker.apis = {key: broker.apis[key] for key in (ApiKey.API_VERSIONS, ApiKey.METADATA)}
     async with connected(broker) as connection:
         with pytest.raises(RefusedError, match="does not serve delete_topics") as refusal:
-            connection.request(ApiKey.DELETE_TOPICS, DeleteTopicsRequest(names=[]))
+            connection.request(DeleteTopicsRequest(names=[]))
         assert refusal.value.code is ErrorCode.UNSUPPORTED_VERSION
 
 
@@ -320,7 +318,7 @@ async def test_an_api_without_a_common_version_is_refused_with_the_brokers_versi
     broker.apis = {key: broker.apis[key] for key in (ApiKey.API_VERSIONS, ApiKey.METADATA)} | served
     async with connected(broker) as connection:
         with pytest.raises(RefusedError, match=sentence):
-            connection.request(ApiKey.DELETE_TOPICS, DeleteTopicsRequest(names=[]))
+            connection.request(DeleteTopicsRequest(names=[]))
 
 
 async def test_what_only_barnabas_answers_says_so(broker: FakeBroker) -> None:
@@ -329,7 +327,7 @@ async def test_what_only_barnabas_answers_says_so(broker: FakeBroker) -> None:
         with pytest.raises(
             RefusedError, match=r"explain_start needs a Barnabas broker; 127\.0\.0\.1:\d+ is Apache Kafka"
         ):
-            connection.request(ApiKey.EXPLAIN_START, ExplainStartRequest())
+            connection.request(ExplainStartRequest())
 
 
 async def test_a_broker_without_the_clients_version_of_the_greeting_is_greeted_again(broker: FakeBroker) -> None:
@@ -347,4 +345,4 @@ async def test_a_broker_without_the_clients_version_of_the_greeting_is_greeted_a
     broker.intercept = refuse_new_ones
     async with connected(broker) as connection:
         assert asked == [4, 0]
-        await connection.request(ApiKey.METADATA, ALL_TOPICS)
+        await connection.request(ALL_TOPICS)

@@ -75,7 +75,7 @@ async def throttled() -> AsyncIterator[tuple[Connection, ThrottlingBroker]]:
 
 
 def ask(connection: Connection) -> asyncio.Future[Any]:
-    return connection.request(ApiKey.METADATA, MetadataRequest.of_names(None))
+    return connection.request(MetadataRequest.of_names(None))
 
 
 async def test_requests_wait_for_the_end_of_the_throttle_and_time_out_after_it() -> None:
