@@ -340,6 +340,7 @@ _ROWS: Final[Sequence[_Row]] = (
     ),
     _Row(ApiKey.STANDBY, "cluster.standby:StandbyHandler", "active_side, probe"),
     _Row(ApiKey.DESCRIBE_LOG_DIRS, "topics.log_dirs:DescribeLogDirsHandler", "log_manager, blocking_io, probe"),
+    _Row(ApiKey.CLEANING, "topics.log_dirs:CleaningHandler", "log_manager, blocking_io"),
 )
 """All APIs but Produce and Fetch."""
 

@@ -165,6 +165,7 @@ OWN_APIS: Sequence[KafkaApi] = (
     KafkaApi(ApiKey.EXPLAIN_GROUP, 0, 0, "groups.explain_group"),
     KafkaApi(ApiKey.EXPLAIN_START, 0, 0, "cluster.explain_start"),
     KafkaApi(ApiKey.EXPLAIN_TOPIC, 0, 0, "topics.explain_topic"),
+    KafkaApi(ApiKey.CLEANING, 0, 0, "topics.cleaning"),
 )
 """Barnabas' own, which Kafka does not have."""
 

@@ -89,6 +89,7 @@ _FIRST_FROM: Final[dict[int, int]] = {
     ApiKey.EXPLAIN_GROUP: 0,
     ApiKey.EXPLAIN_START: 0,
     ApiKey.EXPLAIN_TOPIC: 0,
+    ApiKey.CLEANING: 0,
 }
 """APIs whose first field it is, with the first version that has it."""
 

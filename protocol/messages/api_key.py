@@ -94,6 +94,7 @@ class ApiKey(IntEnum):
     EXPLAIN_GROUP = 10_002  # as MIRRORS
     EXPLAIN_START = 10_003  # as MIRRORS
     EXPLAIN_TOPIC = 10_004  # as MIRRORS
+    CLEANING = 10_005  # as MIRRORS
 
     @property
     def label(self) -> str:

@@ -699,7 +699,7 @@ EXCHANGES: list[tuple[ApiKey, Any, Any]] = [
             error=ErrorCode.NONE,
         ),
     ),
-    *OWN_EXCHANGES,
+    *(each for each in OWN_EXCHANGES if each[0] is not ApiKey.CLEANING),
     (
         ApiKey.DESCRIBE_TRANSACTIONS,
         DescribeTransactionsRequest(transactional_ids=["x", "y"]),

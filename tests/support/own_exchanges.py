@@ -42,6 +42,7 @@ from barnabas.protocol.messages.groups.explain_group import (
     MemberTiming,
     PartitionLag,
 )
+from barnabas.protocol.messages.topics.cleaning import CleaningRequest, CleaningResponse, CompactedLog
 from barnabas.protocol.messages.topics.explain_topic import (
     ExplainedCompaction,
     ExplainedCopy,
@@ -183,4 +184,12 @@ OWN_EXCHANGES: list[tuple[ApiKey, Any, Any]] = [
         StandbyRequest(action=StandbyAction.IDENTIFY),
         StandbyResponse(error=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ends=[]),
     ),
+    (
+        ApiKey.CLEANING,
+        CleaningRequest(topics=["t"]),
+        CleaningResponse(
+            logs=[CompactedLog("/d", "t", 0, -1, 0.25, "idle"), CompactedLog("/d", "t", 1, 1 << 40, -1.0, "paused")]
+        ),
+    ),
+    (ApiKey.CLEANING, CleaningRequest(), CleaningResponse(error=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)),
 ]

@@ -5,6 +5,10 @@ KAFKA_STORAGE_ERROR, without partitions. A partition that is being moved is list
 `is_future` in the target, with the number of offsets that the copy lacks. The metadata log is not listed, as in Kafka.
 Sizes are those of the segments' batches.
 
+Cleaning (key 10005): the compacted logs, of all or of the listed topics, with what the cleaner knows of each.
+CLUSTER_AUTHORIZATION_FAILED if the client may not DESCRIBE the cluster. Topics that do not exist, and logs in offline
+directories, are left out.
+
 AlterReplicaLogDirs (key 34): move partitions to another log directory of this broker. CLUSTER_AUTHORIZATION_FAILED for
 every partition if the client may not ALTER the cluster. Order of checks per partition: the name of its -future
 directory fits a file system (INVALID_TOPIC_EXCEPTION); the path is in log.dirs (LOG_DIR_NOT_FOUND) and online
@@ -30,6 +34,7 @@ from barnabas.broker.storage.files.partition_directory import MAX_NAME_BYTES, fu
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.security.resources import Operation
+from barnabas.protocol.messages.topics.cleaning import CleaningRequest, CleaningResponse, CompactedLog
 from barnabas.protocol.messages.topics.log_dirs import (
     NO_OFFSET_LAG,
     UNKNOWN_BYTES,
@@ -52,6 +57,7 @@ if TYPE_CHECKING:
     from barnabas.broker.network.session import Session
     from barnabas.broker.partitions.registry import PartitionRegistry
     from barnabas.broker.probes import ApiProbe
+    from barnabas.broker.storage.cleaning.cleaner_manager import CleaningDescription
     from barnabas.broker.storage.log.readable_log import ReadableLog
     from barnabas.broker.storage.served_logs import ServedLogs
 
@@ -117,6 +123,33 @@ class DescribeLogDirsHandler:
         return answer
 
 
+class CleaningHandler:
+    """Serves Cleaning."""
+
+    def __init__(self, log_manager: ServedLogs[ReadableLog], blocking_io: Executor) -> None:
+        self._log_manager = log_manager
+        self._blocking_io = blocking_io
+
+    async def __call__(self, session: Session, request: CleaningRequest) -> CleaningResponse:
+        """Answer one Cleaning request as the module docstring specifies."""
+        ensure_cluster_allowed(session, Operation.DESCRIBE, ApiKey.CLEANING)
+        return await asyncio.get_running_loop().run_in_executor(self._blocking_io, self._answer, request)
+
+    def _answer(self, request: CleaningRequest) -> CleaningResponse:
+        cleaner = self._log_manager.cleaner
+        if cleaner is None:
+            return CleaningResponse()
+        wanted = None if request.topics is None else set(request.topics)
+        places = {path: place for place, path in enumerate(self._log_manager.live_directories)}
+        found = [
+            log
+            for log in self._log_manager.logs()
+            if log.config.compact and log.log_dir in places and (wanted is None or log.topic_partition.topic in wanted)
+        ]
+        found.sort(key=lambda log: (places[log.log_dir], log.topic_partition))
+        return CleaningResponse(logs=[_compacted(log, cleaner.describe(log)) for log in found])
+
+
 class AlterReplicaLogDirsHandler:
     """Serves AlterReplicaLogDirs."""
 
@@ -179,6 +212,12 @@ class AlterReplicaLogDirsHandler:
         if directory not in self._log_manager.live_directories:
             raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"log directory {path} is offline")
         return directory
+
+
+def _compacted(log: ReadableLog, described: CleaningDescription) -> CompactedLog:
+    topic, number = log.topic_partition
+    path = os.path.abspath(log.log_dir)
+    return CompactedLog(path, topic, number, described.first_dirty_offset, described.dirty_ratio, described.state)
 
 
 def _file_system_bytes(path: Path) -> tuple[int, int]:

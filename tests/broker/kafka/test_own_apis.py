@@ -26,6 +26,7 @@ from barnabas.protocol.messages.cluster.mirrors import (
 )
 from barnabas.protocol.messages.cluster.standby import StandbyAction, StandbyRequest
 from barnabas.protocol.messages.groups.explain_group import ExplainGroupRequest
+from barnabas.protocol.messages.topics.cleaning import CleaningRequest, CompactedLog
 from barnabas.protocol.messages.topics.explain_topic import ExplainTopicRequest
 from tests.support.daemon import Daemon, start_daemon
 from tests.support.kafka.kafka_wire import KafkaWire
@@ -178,17 +179,30 @@ def test_a_topic_a_group_and_the_start_are_explained(daemon: Daemon) -> None:
     assert ask(daemon, own_apis.EXPLAIN_GROUP, ExplainGroupRequest(group_id="none")).error == 69
 
 
+def test_the_compacted_logs_are_described(daemon: Daemon) -> None:
+    daemon.create_topic("cleaned", partitions=2, configs={"cleanup.policy": "compact"})
+    daemon.create_topic("kept", partitions=1)
+    found = ask(daemon, own_apis.CLEANING, CleaningRequest(topics=["kept", "cleaned", "missing"]))
+    directory = daemon.directory / "data"
+    assert found.logs == [CompactedLog(str(directory), "cleaned", number, -1, 0.0, "idle") for number in (0, 1)]
+    every = ask(daemon, own_apis.CLEANING, CleaningRequest()).logs
+    assert [each for each in every if each.topic == "cleaned"] == found.logs
+    assert not [each for each in every if each.topic == "kept"]
+    assert ask(daemon, own_apis.CLEANING, CleaningRequest(topics=[])).logs == []
+
+
 @pytest.mark.parametrize(
     ("api", "request_", "code"),
     [
         (own_apis.MIRRORS, MirrorsRequest(action=MirrorAction.DESCRIBE), ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
         (own_apis.MIRRORS, MirrorsRequest(action="clone"), ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
         (own_apis.STANDBY, StandbyRequest(action=StandbyAction.IDENTIFY), ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+        (own_apis.CLEANING, CleaningRequest(), ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
         (own_apis.EXPLAIN_START, ExplainStartRequest(), ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
         (own_apis.EXPLAIN_TOPIC, ExplainTopicRequest(topic="t"), ErrorCode.TOPIC_AUTHORIZATION_FAILED),
         (own_apis.EXPLAIN_GROUP, ExplainGroupRequest(group_id="g"), ErrorCode.GROUP_AUTHORIZATION_FAILED),
     ],
-    ids=["mirrors", "mirrors_unknown", "standby", "explain_start", "explain_topic", "explain_group"],
+    ids=["mirrors", "mirrors_unknown", "standby", "cleaning", "explain_start", "explain_topic", "explain_group"],
 )
 def test_they_need_the_rights_that_they_need_in_the_native_dialect(
     guarded: Daemon, api: Any, request_: Any, code: ErrorCode
