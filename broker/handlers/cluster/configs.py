@@ -11,7 +11,8 @@ handler serves all three, by `replaces` of the request.
 Changes are stored in the metadata log and applied immediately to dynamic properties. A read-only or unknown property
 and an invalid value are refused: INVALID_CONFIG for a topic, INVALID_REQUEST for a broker. All operations on a resource
 apply together or not at all. UNKNOWN_TOPIC_OR_PARTITION for an unknown topic, INVALID_TOPIC_EXCEPTION for an illegal
-name, INVALID_REQUEST for another broker's id and for a resource that is listed twice.
+name, INVALID_REQUEST for another broker's id and for a resource that is listed twice. Barnabas' own clients are told of
+a topic that Apache Kafka 4.x would refuse to open by the message of a success; others expect none.
 
 Levels of loggers (BROKER_LOGGER) change incrementally only, until the process ends: broker/loggers.py.
 
@@ -238,6 +239,8 @@ class AlterConfigsHandler:
                 denied[position] = denial(kind)
         results = await (self._without(request, denied) if denied else self._alter(request, request.resources))
         for result in results:
+            if session.is_own and result.warning is not None:
+                result.message = result.warning
             if result.error is not ErrorCode.NONE:
                 self._probe.count_error(result.error.name.lower())
         return request.answer(results)

@@ -1,9 +1,10 @@
 """CreateTopics (19), DeleteTopics (20), CreatePartitions (37): an error and a message for each topic.
 
 One topic's refusal never fails the others. A change answered without an error is durable: the metadata log was flushed,
-and the directories exist. The checks are those of `broker.metadata.topics`; a topic that Apache Kafka 4.x
-would refuse to open is created with a warning as its message. Partitions count in the client's quota of controller
-mutations; above it, THROTTLING_QUOTA_EXCEEDED.
+and the directories exist. The checks are those of `broker.metadata.topics`; a topic that Apache Kafka 4.x would refuse
+to open is created with a warning, as the message of a success, which only Barnabas' own clients are sent in Kafka's
+protocol: others expect none. Partitions count in the client's quota of controller mutations; above it,
+THROTTLING_QUOTA_EXCEEDED.
 
 TOPIC_AUTHORIZATION_FAILED, after the checks of the request's form: CreateTopics needs CREATE on the cluster or the
 topic, and shows counts and configs only with DESCRIBE_CONFIGS on the topic; CreatePartitions needs ALTER on the topic;
@@ -86,6 +87,8 @@ class CreateTopicsHandler:
             result = results[asked.name] = next(created)
             if result.error is not ErrorCode.NONE:
                 continue
+            if session.is_own:
+                result.message = result.warning
             if asked.name in hidden:
                 result.partitions = result.replication_factor = -1
                 result.config_error = ErrorCode.TOPIC_AUTHORIZATION_FAILED

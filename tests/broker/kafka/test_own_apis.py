@@ -29,7 +29,7 @@ from barnabas.protocol.messages.groups.explain_group import ExplainGroupRequest
 from barnabas.protocol.messages.topics.cleaning import CleaningRequest, CompactedLog
 from barnabas.protocol.messages.topics.explain_topic import ExplainTopicRequest
 from tests.support.daemon import Daemon, start_daemon
-from tests.support.kafka.kafka_wire import KafkaWire
+from tests.support.kafka.kafka_wire import KafkaWire, schema
 
 T = TypeVar("T")
 
@@ -99,6 +99,29 @@ def test_an_unstable_version_is_for_everybody_where_that_is_configured(guarded: 
         assert initialize(client, 6).error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         answer = client.call("api_versions", 4, client_software_name="librdkafka", client_software_version="1")
         assert {each.api_key: each.max_version for each in answer.api_keys}[ApiKey.INIT_PRODUCER_ID] == 6
+
+
+@pytest.mark.parametrize("software", ["barnabas", "librdkafka"])
+def test_a_warning_is_the_message_of_a_success_for_clients_whose_software_is_barnabas(
+    daemon: Daemon, software: str
+) -> None:
+    topic = f"warned-{software}"
+    with KafkaWire(daemon.host, daemon.port) as client:
+        client.call("api_versions", 4, client_software_name=software, client_software_version="1")
+        kio = schema("create_topics", 7, "request")
+        small = kio.CreatableTopicConfig(name="segment.bytes", value="16384")
+        asked = kio.CreatableTopic(name=topic, num_partitions=1, replication_factor=1, assignments=(), configs=(small,))
+        (created,) = client.call("create_topics", 7, topics=(asked,)).topics
+        kio = schema("incremental_alter_configs", 1, "request")
+        smaller = kio.AlterableConfig(name="segment.bytes", config_operation=0, value="15000")
+        resource = kio.AlterConfigsResource(resource_type=2, resource_name=topic, configs=(smaller,))
+        (altered,) = client.call("incremental_alter_configs", 1, resources=(resource,), validate_only=False).responses
+    assert (created.error_code, altered.error_code) == (ErrorCode.NONE, ErrorCode.NONE)
+    for each in (created, altered):
+        if software == "barnabas":
+            assert "Apache Kafka 4.x" in each.error_message
+        else:
+            assert each.error_message is None
 
 
 def initialize(client: KafkaWire, version: int) -> Any:
