@@ -9,7 +9,6 @@ from pathlib import Path
 
 from benchmarks.brokers.apache_kafka import WARM_GIGABYTES, ApacheKafka
 from benchmarks.brokers.system import Barnabas, System
-from benchmarks.requests.dialect import NativeDialect
 from benchmarks.requests.records import build_batch, build_full_batch
 from benchmarks.runs.machine import describe
 from benchmarks.runs.programs import Programs
@@ -43,10 +42,7 @@ def main(arguments: list[str]) -> int:
     if load > BUSY_LOAD:
         _say(f"the machine is busy (load {load:.1f}): rates and latencies mean little, CPU per unit is too high")
     settings = [*PROPERTIES, *options.set]
-    systems: list[System] = [
-        Barnabas(settings),
-        Barnabas(settings, NativeDialect(), "Barnabas in the native protocol"),
-    ]
+    systems: list[System] = [Barnabas(settings)]
     if options.kafka_jars is not None:
         systems.append(
             ApacheKafka(options.kafka_jars, properties=PROPERTIES, warm_gigabytes=options.kafka_warm_gigabytes)

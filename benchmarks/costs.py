@@ -27,9 +27,8 @@ from typing import NamedTuple
 
 from benchmarks.brokers.system import Barnabas, System
 from benchmarks.groups import commit_frame
-from benchmarks.requests.dialect import receive_exactly
 from benchmarks.requests.frames import call, flexible_frame, plain_frame, text
-from benchmarks.requests.kafka_dialect import KafkaDialect
+from benchmarks.requests.kafka_dialect import KafkaDialect, receive_exactly
 from benchmarks.requests.records import build_batch
 from benchmarks.runs.instructions import InstructionCounter, instruction_counter
 from benchmarks.runs.programs import Programs

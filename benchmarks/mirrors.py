@@ -39,8 +39,8 @@ from barnabas.clients.admin.admin import Admin
 from barnabas.clients.config import AdminConfig
 from benchmarks.brokers.apache_kafka import ApacheKafka
 from benchmarks.brokers.system import Barnabas, Running, System, cpu_seconds_of
-from benchmarks.requests.dialect import receive_exactly
 from benchmarks.requests.frames import Topic, call, create_topic, end_offsets, produce_frame, text
+from benchmarks.requests.kafka_dialect import receive_exactly
 from benchmarks.requests.records import build_batch, build_full_batch
 from benchmarks.runs.result_files import write_result
 from benchmarks.runs.side_by_side import Columns, Samples, render_samples, say, say_columns, side_by_side_options

@@ -23,7 +23,7 @@ from statistics import median
 
 from benchmarks.brokers.apache_kafka import ApacheKafka
 from benchmarks.brokers.system import Barnabas, Running, System
-from benchmarks.requests.dialect import Dialect, receive_exactly
+from benchmarks.requests.kafka_dialect import KafkaDialect, receive_exactly
 from benchmarks.requests.records import build_full_batch
 from benchmarks.runs.result_files import DIRECTORY, add_json_option, write_result
 
@@ -50,7 +50,7 @@ def measure(system: System, directory: Path, total_bytes: int, partitions: int) 
     return {"seconds": seconds, "cpu_seconds": cpu_seconds, "start_seconds": restarted.start_seconds}
 
 
-def fill(running: Running, dialect: Dialect, total_bytes: int, partitions: int) -> list[int]:
+def fill(running: Running, dialect: KafkaDialect, total_bytes: int, partitions: int) -> list[int]:
     """Produce `total_bytes` of batches, spread evenly; return the end offset of each partition."""
     batch = build_full_batch(BATCH_BYTES, VALUE_BYTES)
     requests = [dialect.produce(TOPIC, batch.data, partition=partition) for partition in range(partitions)]
@@ -69,7 +69,7 @@ def fill(running: Running, dialect: Dialect, total_bytes: int, partitions: int) 
     return ends
 
 
-def await_end_offsets(running: Running, dialect: Dialect, ends: list[int]) -> None:
+def await_end_offsets(running: Running, dialect: KafkaDialect, ends: list[int]) -> None:
     """Poll until every partition reports its end offset: Kafka listens before its partitions have a leader."""
     give_up = time.monotonic() + ANSWER_SECONDS_MAX
     found: object = None

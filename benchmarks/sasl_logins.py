@@ -26,7 +26,7 @@ from barnabas.protocol.sasl.plain import PlainClient
 from barnabas.protocol.sasl.scram_client import ScramClient
 from barnabas.protocol.sasl.scram_keys import SCRAM_MECHANISMS, salted_password
 from benchmarks.brokers.system import free_port
-from benchmarks.requests.dialect import receive_exactly
+from benchmarks.requests.kafka_dialect import receive_exactly
 from benchmarks.runs.side_by_side import (
     Columns,
     Round,

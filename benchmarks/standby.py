@@ -30,9 +30,8 @@ from statistics import quantiles
 
 from benchmarks.brokers.apache_kafka import ApacheKafka
 from benchmarks.brokers.system import Barnabas, Running, cpu_seconds_of, free_port, start_process
-from benchmarks.requests.dialect import receive_exactly
 from benchmarks.requests.frames import Topic, create_topic, produce_frame
-from benchmarks.requests.kafka_dialect import KafkaDialect
+from benchmarks.requests.kafka_dialect import KafkaDialect, receive_exactly
 from benchmarks.requests.records import build_batch
 from benchmarks.runs.result_files import write_result
 from benchmarks.runs.side_by_side import Columns, Samples, render_samples, say, say_columns, side_by_side_options

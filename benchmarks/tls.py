@@ -25,8 +25,7 @@ from statistics import median
 from barnabas.clients.security.authority import Authority
 from benchmarks.brokers.apache_kafka import ApacheKafka
 from benchmarks.brokers.system import Running, free_port, start_process
-from benchmarks.requests.dialect import receive_exactly
-from benchmarks.requests.kafka_dialect import KafkaDialect
+from benchmarks.requests.kafka_dialect import KafkaDialect, receive_exactly
 from benchmarks.requests.records import Batch, build_full_batch
 from benchmarks.runs.result_files import DIRECTORY, add_json_option, write_result
 

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.brokers.system import Running, free_port, start_process
-from benchmarks.requests.dialect import Dialect
 from benchmarks.requests.kafka_dialect import KafkaDialect
 
 _JVM = (
@@ -46,7 +45,7 @@ class ApacheKafka:
     """Apache Kafka, in the version of the jars."""
 
     name = "Apache Kafka"
-    dialect: Dialect = KafkaDialect()
+    dialect = KafkaDialect()
     warm_seconds = 15.0
 
     def __init__(

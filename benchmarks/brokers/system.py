@@ -16,8 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
-from benchmarks.requests.dialect import NO_CONFIGS, Dialect
-from benchmarks.requests.kafka_dialect import KafkaDialect
+from benchmarks.requests.kafka_dialect import NO_CONFIGS, KafkaDialect
 
 START_SECONDS_MAX = 60.0
 STOP_SECONDS_MAX = 30.0
@@ -28,7 +27,7 @@ class System(Protocol):
     """A system that can be measured."""
 
     name: str
-    dialect: Dialect
+    dialect: KafkaDialect
     warm_gigabytes: float
     """Amount produced and fetched as a warm-up."""
     warm_seconds: float
@@ -40,7 +39,7 @@ class System(Protocol):
 
 
 class Barnabas:
-    """The broker of this repository, run by this Python, measured in Kafka's protocol unless a dialect is given."""
+    """The broker of this repository, run by this Python."""
 
     warm_gigabytes = 0.1
     warm_seconds = 0.2
@@ -48,7 +47,6 @@ class Barnabas:
     def __init__(
         self,
         settings: list[str],
-        dialect: Dialect | None = None,
         name: str = "Barnabas",
         program: Sequence[str] = (sys.executable, "-m", "barnabas"),
         listeners: Sequence[str] = (),
@@ -62,7 +60,7 @@ class Barnabas:
         self._listeners = listeners
         self.name = name
         self._program = program
-        self.dialect: Dialect = KafkaDialect() if dialect is None else dialect
+        self.dialect = KafkaDialect()
         self._settings = settings
 
     def start(self, directory: Path) -> Running:
@@ -85,7 +83,7 @@ class Barnabas:
 
 
 def start_process(
-    command: list[str], directory: Path, port: int, dialect: Dialect, environ: Mapping[str, str] = NO_CONFIGS
+    command: list[str], directory: Path, port: int, dialect: KafkaDialect, environ: Mapping[str, str] = NO_CONFIGS
 ) -> Running:
     """Run `command` and wait until it answers on `port`; its output goes to a file, shown if it exits instead.
 
@@ -178,7 +176,7 @@ def cpu_seconds_of(pid: int, *, with_ended_children: bool = False) -> float:
     return sum(map(int, fields[11 : 15 if with_ended_children else 13])) / _CLOCK_TICKS
 
 
-def _await_hello(process: subprocess.Popen[bytes], port: int, dialect: Dialect) -> None:
+def _await_hello(process: subprocess.Popen[bytes], port: int, dialect: KafkaDialect) -> None:
     give_up = time.monotonic() + START_SECONDS_MAX
     while time.monotonic() < give_up:
         if process.poll() is not None:

@@ -2,10 +2,9 @@
  *
  *     load HOST PORT FRAMES_FILE CONNECTIONS DEPTH REQUESTS [SECONDS]
  *
- * FRAMES_FILE contains consecutive requests, each an int32 big-endian size and that many bytes. Kafka's protocol and
- * Barnabas' native dialect share this format, so this program loads both. The requests are sent in turn and repeatedly,
- * over all connections together; each connection has at most DEPTH unanswered requests. The program ends after REQUESTS
- * answers, or stops sending after SECONDS.
+ * FRAMES_FILE contains consecutive requests, each an int32 big-endian size and that many bytes. The requests are sent in
+ * turn and repeatedly, over all connections together; each connection has at most DEPTH unanswered requests. The program
+ * ends after REQUESTS answers, or stops sending after SECONDS.
  *
  * Only the size of an answer is read; the rest is discarded. The caller checks the broker's work (end offsets, received
  * bytes). A latency runs from the first send of a request to the last byte of its answer.

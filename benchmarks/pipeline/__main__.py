@@ -33,9 +33,8 @@ from typing import TYPE_CHECKING
 
 from benchmarks.brokers.system import Barnabas, Running
 from benchmarks.pipeline.micro_batches import PARTITIONS, TOPIC, measure_micro_batches, micro_batch_table, spark_cpu_ms
-from benchmarks.requests.dialect import receive_exactly
 from benchmarks.requests.frames import delete_topic
-from benchmarks.requests.kafka_dialect import KafkaDialect
+from benchmarks.requests.kafka_dialect import KafkaDialect, receive_exactly
 from benchmarks.requests.records import build_batch
 from benchmarks.runs.result_files import add_json_option, write_result
 from benchmarks.runs.side_by_side import Columns, Samples, chosen, say, say_columns

@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from benchmarks.requests.dialect import NO_CONFIGS, receive_exactly
+from benchmarks.requests.kafka_dialect import NO_CONFIGS, receive_exactly
 
 _PRODUCE, _LIST_OFFSETS, _CREATE_TOPICS, _DELETE_TOPICS, _INCREMENTAL_ALTER_CONFIGS, _ALTER_CLIENT_QUOTAS = (
     0,

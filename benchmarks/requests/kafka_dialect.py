@@ -1,7 +1,6 @@
 """The benchmark's requests in Kafka's own protocol, in the lowest versions that Kafka 4.x accepts.
 
-None of these versions is flexible, so a few lines encode them. The record batches are the same bytes as in the native
-dialect. Barnabas and Apache Kafka receive identical frames.
+None of these versions is flexible, so a few lines encode them. Barnabas and Apache Kafka receive identical frames.
 """
 
 from __future__ import annotations
@@ -10,18 +9,18 @@ import socket
 import struct
 import time
 from collections.abc import Mapping
-
-from benchmarks.requests.dialect import NO_CONFIGS, receive_exactly
+from types import MappingProxyType
+from typing import Final
 
 _PRODUCE, _FETCH, _LIST_OFFSETS, _API_VERSIONS, _CREATE_TOPICS = 0, 1, 2, 18, 19
 _LATEST = -1
 _LEADER_SECONDS_MAX = 60.0
 
+NO_CONFIGS: Final[Mapping[str, str]] = MappingProxyType({})
+
 
 class KafkaDialect:
-    """Complete frames with their size prefix. The methods are those of NativeDialect."""
-
-    name = "kafka"
+    """Complete frames with their size prefix, for load.c, and a blocking client for some of them."""
 
     def hello(self) -> bytes:
         return _frame(_API_VERSIONS, 0, b"")
@@ -39,10 +38,12 @@ class KafkaDialect:
         )
 
     def say_hello(self, connection: socket.socket) -> None:
+        """Send the first request of a connection and read its answer."""
         (error,) = struct.unpack_from(">h", _call(connection, self.hello()))
         _check(error, "api_versions")
 
     def end_offset(self, connection: socket.socket, topic: str, partition: int = 0) -> int:
+        """Return the log end offset. Raises RuntimeError when the broker answers with an error."""
         head = struct.pack(">i", -1)
         answer = _call(
             connection,
@@ -55,6 +56,7 @@ class KafkaDialect:
     def create(
         self, connection: socket.socket, topic: str, partitions: int = 1, configs: Mapping[str, str] = NO_CONFIGS
     ) -> None:
+        """Create a topic. Raises RuntimeError when the broker refuses it."""
         entries = b"".join(_string(name) + _string(value) for name, value in configs.items())
         one = _string(topic) + struct.pack(">ihii", partitions, 1, 0, len(configs)) + entries
         answer = _call(connection, _frame(_CREATE_TOPICS, 2, _array(one) + struct.pack(">ib", 10_000, 0)))
@@ -74,6 +76,17 @@ class KafkaDialect:
                     if time.monotonic() > give_up:
                         raise
                     time.sleep(0.01)
+
+
+def receive_exactly(connection: socket.socket, size: int) -> bytes:
+    """Return the next `size` bytes. Raises RuntimeError when the broker closes the connection before."""
+    data = bytearray()
+    while len(data) < size:
+        part = connection.recv(size - len(data))
+        if not part:
+            raise RuntimeError("the broker closed the connection")
+        data += part
+    return bytes(data)
 
 
 def _call(connection: socket.socket, frame: bytes) -> bytes:

@@ -15,7 +15,6 @@ from typing import TypeVar
 
 from benchmarks.brokers.apache_kafka import ApacheKafka
 from benchmarks.brokers.system import Barnabas, Running, System
-from benchmarks.requests.kafka_dialect import KafkaDialect
 from benchmarks.runs.result_files import DIRECTORY, add_json_option, write_result
 
 _Any = TypeVar("_Any")
@@ -74,7 +73,7 @@ def systems_of(
     """
     systems: list[System] = []
     if not options.kafka_only:
-        systems.append(Barnabas([*properties, *options.set], KafkaDialect(), listeners=listeners))
+        systems.append(Barnabas([*properties, *options.set], listeners=listeners))
     if options.kafka_jars is not None:
         systems.append(ApacheKafka(options.kafka_jars, listeners, properties))
     return systems

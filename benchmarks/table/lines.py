@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.brokers.system import Running, cpu_seconds_of
-from benchmarks.requests.dialect import Dialect
+from benchmarks.requests.kafka_dialect import KafkaDialect
 from benchmarks.requests.records import Batch
 from benchmarks.runs.programs import Programs
 
@@ -49,7 +49,9 @@ class Workload:
 class Bench:
     """One running system, its load generator and a directory for frames."""
 
-    def __init__(self, running: Running, dialect: Dialect, programs: Programs, directory: Path, work: Workload) -> None:
+    def __init__(
+        self, running: Running, dialect: KafkaDialect, programs: Programs, directory: Path, work: Workload
+    ) -> None:
         self.running = running
         self.dialect = dialect
         self.programs = programs

@@ -10,7 +10,7 @@ import pytest
 
 from barnabas.protocol.records import RecordBatch, read_records
 from benchmarks import librdkafka, loading, recovery, transactions
-from benchmarks.requests.dialect import NativeDialect
+from benchmarks.requests.kafka_dialect import KafkaDialect
 from benchmarks.requests.records import build_batch, build_full_batch
 from benchmarks.runs.programs import Programs
 from benchmarks.table.report import TABLES, render_tables, write_page
@@ -40,7 +40,7 @@ def test_the_generator_sends_each_request_whole_and_counts_each_answer(
     programs: Programs, tmp_path: Path, connections: int, depth: int
 ) -> None:
     frames = tmp_path / "frames"
-    requests = [NativeDialect().produce("t", build_batch(1, size).data) for size in (10, 100_000)]
+    requests = [KafkaDialect().produce("t", build_batch(1, size).data) for size in (10, 100_000)]
     frames.write_bytes(b"".join(requests))
     with programs.smallest_server(64) as (_, port):
         done = programs.load("127.0.0.1", port, frames, connections=connections, depth=depth, requests=200)
@@ -55,7 +55,7 @@ def test_the_generator_stops_after_its_seconds_and_has_an_answer_to_all_it_sent(
     programs: Programs, tmp_path: Path
 ) -> None:
     frames = tmp_path / "frames"
-    frames.write_bytes(NativeDialect().hello())
+    frames.write_bytes(KafkaDialect().hello())
     with programs.smallest_server(64) as (_, port):
         done = programs.load("127.0.0.1", port, frames, connections=4, depth=2, requests=10**7, seconds=0.1)
     assert done["seconds"] >= 0.1
@@ -65,7 +65,7 @@ def test_the_generator_stops_after_its_seconds_and_has_an_answer_to_all_it_sent(
 @needs_compiler
 def test_the_generator_says_when_nobody_listens(programs: Programs, tmp_path: Path) -> None:
     frames = tmp_path / "frames"
-    frames.write_bytes(NativeDialect().hello())
+    frames.write_bytes(KafkaDialect().hello())
     with programs.smallest_server(64) as (_, port):
         pass
     with pytest.raises(RuntimeError, match="connect: Connection refused"):

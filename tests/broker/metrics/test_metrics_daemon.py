@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from benchmarks.requests.dialect import NativeDialect
+from benchmarks.requests.kafka_dialect import KafkaDialect, receive_exactly
 from benchmarks.requests.records import build_batch
 from tests.support.daemon import Daemon, start_daemon
 
-DIALECT = NativeDialect()
+DIALECT = KafkaDialect()
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +38,11 @@ def connect(daemon: Daemon) -> socket.socket:
     return socket.create_connection((daemon.host, daemon.port), timeout=30)
 
 
+def call(connection: socket.socket, frame: bytes) -> None:
+    connection.sendall(frame)
+    receive_exactly(connection, int.from_bytes(receive_exactly(connection, 4), "big"))
+
+
 def key(name: str, **labels: str) -> tuple[str, frozenset[tuple[str, str]]]:
     return name, frozenset(labels.items())
 
@@ -54,10 +59,10 @@ def test_what_was_produced_and_fetched_is_counted(daemon: Daemon) -> None:
         DIALECT.create(connection, "counted")
         before = scrape(daemon)
         for _ in range(2):
-            DIALECT.call(connection, DIALECT.produce("counted", batch.data))
-        DIALECT.call(connection, DIALECT.fetch("counted", 0, 1 << 20))
-        DIALECT.call(connection, DIALECT.produce("counted", batch.data))
-        DIALECT.call(connection, DIALECT.fetch("counted", 6, 1 << 20))
+            call(connection, DIALECT.produce("counted", batch.data))
+        call(connection, DIALECT.fetch("counted", 0, 1 << 20))
+        call(connection, DIALECT.produce("counted", batch.data))
+        call(connection, DIALECT.fetch("counted", 6, 1 << 20))
         after = scrape(daemon)
 
     def grew(name: str, **labels: str) -> float:
@@ -79,15 +84,15 @@ def test_what_was_produced_and_fetched_is_counted(daemon: Daemon) -> None:
 
 def test_a_refused_request_is_counted_with_its_error(daemon: Daemon) -> None:
     with connect(daemon) as connection:
-        DIALECT.call(connection, DIALECT.produce("no-such-topic", build_batch(1, 10).data))
+        call(connection, DIALECT.produce("no-such-topic", build_batch(1, 10).data))
     errors = scrape(daemon)
     assert errors[key("barnabas_request_errors_total", api="produce", error="unknown_topic_or_partition")] >= 1
 
 
 def test_labels_of_topics_are_not_made_by_asking_for_them(daemon: Daemon) -> None:
     with connect(daemon) as connection:
-        DIALECT.call(connection, DIALECT.produce("asked-for", build_batch(1, 10).data))
-        DIALECT.call(connection, DIALECT.fetch("asked-for", 0, 1 << 20))
+        call(connection, DIALECT.produce("asked-for", build_batch(1, 10).data))
+        call(connection, DIALECT.fetch("asked-for", 0, 1 << 20))
     assert not [labels for _, labels in scrape(daemon) if ("topic", "asked-for") in labels]
 
 
