@@ -1,5 +1,5 @@
-"""Codecs of the records in `__consumer_offsets` and of consumers' subscriptions and assignments: bytes only.
+"""Declared records of `__consumer_offsets`, and the codec of consumers' subscriptions and assignments.
 
-`keys` decodes the key of every record; `offsets`, `metadata` (classic groups) and `consumer_group_values` decode the
-values. A record without a value is a tombstone: it deletes what its key names.
+`keys` decodes the key of every record; `values`, `consumer_group_values`, `share_group_values` and
+`streams_group_values` have the values. A record without a value is a tombstone: it deletes what its key names.
 """

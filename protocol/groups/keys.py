@@ -1,135 +1,186 @@
-"""Keys of the records in `__consumer_offsets`.
+"""Keys of the records in `__consumer_offsets`. The type of a key says what its value is.
 
-    int16 version | fields of that version
+    0, 1     OffsetCommitKey, GroupMetadataKey 2                        `values`
+    3-8, 16  ConsumerGroupKey: groups of the consumer protocol          `consumer_group_values`
+    10-15    ShareGroupKey: share groups (KIP-932)                      `share_group_values`
+    17-23    StreamsGroupKey: streams groups (KIP-1071)                 `streams_group_values`
 
-    version  key              fields                                value of the record
-    0, 1     OffsetCommit     group, topic string, partition int32  `offsets`: the group's offset in a partition
-    2        GroupMetadata    group string                          `metadata`: a classic group and its members
-    3-8, 16  groups of the consumer protocol: `consumer_group_keys`
-    10-15    share groups: `share_group_keys`
-    17-23    streams groups: `streams_group_keys`
-
-Kafka before 0.8.3 wrote version 0, which means the same as 1. Keys of unknown versions decode to `UnknownKey`, so that
-a log of a newer Kafka loads. Source: Kafka's OffsetCommitKey, LegacyOffsetCommitKey, GroupMetadataKey,
-CoordinatorRecordType.
+Kafka before 0.8.3 wrote type 0, which means the same as 1. Keys of unknown types decode to `UnknownKey`, so that a log
+of a newer Kafka loads. Source: Kafka's CoordinatorRecordType, and the key messages of these names.
 """
 
 from __future__ import annotations
 
-from struct import Struct, error
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from barnabas.protocol.errors import DecodeError
-from barnabas.protocol.groups.classic_fields import read_string, write_string
-from barnabas.protocol.groups.consumer_group_keys import (
-    ConsumerGroupKey,
-    decode_consumer_group_key,
-    encode_consumer_group_key,
-)
-from barnabas.protocol.groups.share_group_keys import ShareGroupKey, decode_share_group_key, encode_share_group_key
-from barnabas.protocol.primitives import Reader, Writer
-
-if TYPE_CHECKING:
-    from barnabas.protocol.groups.streams_group_keys import StreamsGroupKey
-
-LEGACY_OFFSET_COMMIT: Final = 0
-OFFSET_COMMIT: Final = 1
-GROUP_METADATA: Final = 2
-_OF_STREAMS_GROUPS: Final = frozenset((17, 19, 20, 21, 22, 23))
-
-_VERSION: Final = Struct(">h")
-_OFFSET_HEAD: Final = Struct(">hh")
-_SIZE: Final = Struct(">h")
-_PARTITION: Final = Struct(">i")
+from barnabas.protocol.wire.records import HEAD_SIZE, RecordKey, head_of
+from barnabas.protocol.wire.types import Int32, String
 
 
-class OffsetCommitKey(NamedTuple):
+class OffsetCommitKey(RecordKey, number=1, frozen=True, kw_only=False):
     """A group's offset in one partition."""
 
-    group: str
-    topic: str
-    partition: int
+    group: String
+    topic: String
+    partition: Int32
 
 
-class GroupMetadataKey(NamedTuple):
+class GroupMetadataKey(RecordKey, number=2, frozen=True, kw_only=False):
     """A classic group."""
 
-    group: str
+    group: String
+
+
+class _GroupKey(RecordKey, frozen=True, kw_only=False):
+    group_id: String
+
+    @property
+    def group(self) -> str:
+        """The group id, as older keys name it."""
+        return self.group_id
+
+
+class ConsumerGroupKey(_GroupKey, frozen=True, kw_only=False):
+    """A part of a consumer group."""
+
+
+class ConsumerGroupMetadataKey(ConsumerGroupKey, number=3, frozen=True, kw_only=False):
+    """A consumer group; its tombstone deletes the group."""
+
+
+class ConsumerGroupPartitionMetadataKey(ConsumerGroupKey, number=4, frozen=True, kw_only=False):
+    """The partition counts of a group's topics, as Kafka before 4.1 stored them. Only tombstones are written."""
+
+
+class ConsumerGroupMemberMetadataKey(ConsumerGroupKey, number=5, frozen=True, kw_only=False):
+    """A member of a consumer group."""
+
+    member_id: String
+
+
+class ConsumerGroupTargetAssignmentMetadataKey(ConsumerGroupKey, number=6, frozen=True, kw_only=False):
+    """The target assignment of a group as a whole."""
+
+
+class ConsumerGroupTargetAssignmentMemberKey(ConsumerGroupKey, number=7, frozen=True, kw_only=False):
+    """One member's part of the target assignment."""
+
+    member_id: String
+
+
+class ConsumerGroupCurrentMemberAssignmentKey(ConsumerGroupKey, number=8, frozen=True, kw_only=False):
+    """A member's current assignment."""
+
+    member_id: String
+
+
+class ConsumerGroupRegularExpressionKey(ConsumerGroupKey, number=16, frozen=True, kw_only=False):
+    """An expression with which members of the group subscribe."""
+
+    regular_expression: String
+
+
+class ShareGroupKey(_GroupKey, frozen=True, kw_only=False):
+    """A part of a share group."""
+
+
+class ShareGroupMemberMetadataKey(ShareGroupKey, number=10, frozen=True, kw_only=False):
+    """A member of a share group."""
+
+    member_id: String
+
+
+class ShareGroupMetadataKey(ShareGroupKey, number=11, frozen=True, kw_only=False):
+    """A share group; its tombstone deletes the group."""
+
+
+class ShareGroupTargetAssignmentMetadataKey(ShareGroupKey, number=12, frozen=True, kw_only=False):
+    """The target assignment of a group as a whole."""
+
+
+class ShareGroupTargetAssignmentMemberKey(ShareGroupKey, number=13, frozen=True, kw_only=False):
+    """One member's part of the target assignment."""
+
+    member_id: String
+
+
+class ShareGroupCurrentMemberAssignmentKey(ShareGroupKey, number=14, frozen=True, kw_only=False):
+    """A member's current assignment."""
+
+    member_id: String
+
+
+class ShareGroupStatePartitionMetadataKey(ShareGroupKey, number=15, frozen=True, kw_only=False):
+    """The partitions whose share state is initialized, or is about to be."""
+
+
+class StreamsGroupKey(_GroupKey, frozen=True, kw_only=False):
+    """A part of a streams group."""
+
+
+class StreamsGroupMetadataKey(StreamsGroupKey, number=17, frozen=True, kw_only=False):
+    """A streams group; its tombstone deletes the group."""
+
+
+class StreamsGroupMemberMetadataKey(StreamsGroupKey, number=19, frozen=True, kw_only=False):
+    """A member of a streams group."""
+
+    member_id: String
+
+
+class StreamsGroupTargetAssignmentMetadataKey(StreamsGroupKey, number=20, frozen=True, kw_only=False):
+    """The target assignment of a group as a whole."""
+
+
+class StreamsGroupTargetAssignmentMemberKey(StreamsGroupKey, number=21, frozen=True, kw_only=False):
+    """One member's part of the target assignment."""
+
+    member_id: String
+
+
+class StreamsGroupCurrentMemberAssignmentKey(StreamsGroupKey, number=22, frozen=True, kw_only=False):
+    """A member's current assignment."""
+
+    member_id: String
+
+
+class StreamsGroupTopologyKey(StreamsGroupKey, number=23, frozen=True, kw_only=False):
+    """The topology of a group."""
 
 
 class UnknownKey(NamedTuple):
-    """A key of an unknown version; `body` is the rest of its bytes."""
+    """A key of an unknown type; `body` is the rest of its bytes."""
 
-    version: int
+    number: int
     body: bytes
 
+    def to_bytes(self) -> bytes:
+        """Return the bytes of the key."""
+        return self.number.to_bytes(HEAD_SIZE, "big") + self.body
 
-GroupKey: TypeAlias = (
-    "OffsetCommitKey | GroupMetadataKey | ConsumerGroupKey | ShareGroupKey | StreamsGroupKey | UnknownKey"
+
+KnownKey: TypeAlias = OffsetCommitKey | GroupMetadataKey | ConsumerGroupKey | ShareGroupKey | StreamsGroupKey
+
+_CLASSES: Final[tuple[type[KnownKey], ...]] = (
+    OffsetCommitKey,
+    GroupMetadataKey,
+    *ConsumerGroupKey.__subclasses__(),
+    *ShareGroupKey.__subclasses__(),
+    *StreamsGroupKey.__subclasses__(),
 )
+_KEYS: Final[dict[bytes, type[KnownKey]]] = {
+    b"\0\0": OffsetCommitKey,  # as Kafka before 0.8.3 wrote it
+    **{key.number.to_bytes(HEAD_SIZE, "big"): key for key in _CLASSES},
+}
 
 
-def encode_key(key: GroupKey) -> bytes:
-    """Encode a key. Raises ValueError for a string above 32,767 bytes."""
-    if isinstance(key, UnknownKey):
-        return _VERSION.pack(key.version) + key.body
-    if isinstance(key, GroupMetadataKey):
-        return write_string(Writer().int16(GROUP_METADATA), key.group).to_bytes()
-    if isinstance(key, ShareGroupKey):
-        return encode_share_group_key(key)
-    if not isinstance(key, OffsetCommitKey):
-        if isinstance(key, ConsumerGroupKey):
-            return encode_consumer_group_key(key)
-        from barnabas.protocol.groups.streams_group_keys import encode_streams_group_key  # only for streams groups
-
-        return encode_streams_group_key(key)
-    group, topic = key.group.encode(), key.topic.encode()
-    try:
-        head = _OFFSET_HEAD.pack(OFFSET_COMMIT, len(group))
-        return b"".join((head, group, _SIZE.pack(len(topic)), topic, _PARTITION.pack(key.partition)))
-    except error as fault:
-        raise ValueError(f"a key of {len(group)} and {len(topic)} bytes does not fit: {fault}") from fault
-
-
-def decode_key(data: bytes) -> GroupKey:
-    """Decode a key; version 0 as version 1. Raises DecodeError."""
-    found = _decode_offset_commit(data)
-    if found is not None:
-        return found
-    reader = Reader(data)
-    version = reader.int16()
-    if version in (LEGACY_OFFSET_COMMIT, OFFSET_COMMIT):
-        key: GroupKey = OffsetCommitKey(read_string(reader), read_string(reader), reader.int32())
-    elif version == GROUP_METADATA:
-        key = GroupMetadataKey(read_string(reader))
-    elif version < 0:
-        raise DecodeError(f"version {version} of a key is negative")
-    else:
-        newer: ConsumerGroupKey | ShareGroupKey | StreamsGroupKey | None
-        newer = decode_consumer_group_key(version, reader) or decode_share_group_key(version, reader)
-        if newer is None and version in _OF_STREAMS_GROUPS:
-            from barnabas.protocol.groups.streams_group_keys import decode_streams_group_key  # as above
-
-            newer = decode_streams_group_key(version, reader)
-        if newer is None:
-            return UnknownKey(version, reader.rest())
-        key = newer
-    reader.ensure_end()
-    return key
-
-
-def _decode_offset_commit(data: bytes) -> OffsetCommitKey | None:
-    """Decode the usual key, in a third of the Reader's time: a start reads one per record. None: use the Reader."""
-    try:
-        version, size = _OFFSET_HEAD.unpack_from(data)
-        end = _OFFSET_HEAD.size + size
-        if version != OFFSET_COMMIT or size < 0:
-            return None
-        topic_start = end + _SIZE.size
-        topic_end = topic_start + _SIZE.unpack_from(data, end)[0]
-        if topic_end < topic_start or len(data) != topic_end + _PARTITION.size:
-            return None
-        group, topic = data[_OFFSET_HEAD.size : end].decode(), data[topic_start:topic_end].decode()
-        return OffsetCommitKey(group, topic, _PARTITION.unpack_from(data, topic_end)[0])
-    except (error, UnicodeDecodeError):
-        return None
+def decode_key(data: bytes) -> KnownKey | UnknownKey:
+    """Decode a key; type 0 as type 1. Raises DecodeError."""
+    key = _KEYS.get(data[:HEAD_SIZE])
+    if key is not None:
+        return key.from_bytes(data)
+    number = head_of(data)
+    if number < 0:
+        raise DecodeError(f"type {number} of a key is negative")
+    return UnknownKey(number, data[HEAD_SIZE:])

@@ -18,9 +18,14 @@ Pending = list[tuple[str, int, str, str]]
 """Fields of fixed size that are not read yet: code, size, variable, path."""
 
 
-def write_decoder(structure: Any, version: int, flexible: bool) -> Callable[[Any, int], tuple[Any, int]]:
-    """Return a function of the data and the limit of array items: the value and the position after it."""
+def write_decoder(structure: Any, version: int, flexible: bool) -> Callable[[Any, int], Any]:
+    """Return a function of the data and the limit of array items, which returns the value. More bytes are ignored."""
     return _Decoder(version, flexible).function(structure)
+
+
+def write_reader(structure: Any, version: int, flexible: bool) -> Callable[[Any], Any]:
+    """Return a function from data, which must end with the last field, to the value."""
+    return _Decoder(version, flexible).function(structure, whole=True)
 
 
 class _Decoder:
@@ -31,19 +36,23 @@ class _Decoder:
         self.keeps_view = False
         self.data, self.at, self.end = "data", "at", "end"
 
-    def function(self, structure: Any) -> Callable[..., Any]:
+    def function(self, structure: Any, *, whole: bool = False) -> Callable[..., Any]:
         source = self.source
-        with source.block("def run(data, limit):"):
+        with source.block(f"def run(data{'' if whole else ', limit'}):"):
             self.keeps_view = has_records(structure)
             if not self.keeps_view:
                 source.add("if type(data) is not bytes: data = bytes(data)")  # slices of bytes are cheaper than views
             head = 0 if structure.wire_head(self.version) is None else 2  # which the caller has read
-            source.add(f"at = {head}; end = len(data); left = limit")
+            source.add(f"at = {head}; end = len(data); {'left = limit = end' if whole else 'left = limit'}")
             with source.block("try:"):
                 value = self._structure(structure, top=True)
-                source.add(f"return {value}, at")
+                if not whole:
+                    source.add(f"return {value}")
             with source.block("except (DecodeError, IndexError, struct_error, UnicodeDecodeError) as error:"):
                 source.add("raise located(error, PLACES) from None")
+            if whole:
+                source.add("if at != end: raise left_over(end - at)")
+                source.add(f"return {value}")
         return source.function(f"<{structure.__name__}.decode version {self.version}>")
 
     def _structure(self, structure: Any, top: bool = False) -> str:
@@ -100,6 +109,13 @@ class _Decoder:
         source, outer = self.source, (self.data, self.at, self.end)
         outside, source.path[-1] = source.path[-1], field.name
         data, at, _ = outer
+        if isinstance(field.kind, Fixed):  # in place
+            source.add(f"if {size} != {field.kind.size}: raise sized({size}, {field.kind.size})")
+            source.add(f"{variable}, = {source.unpacker(field.kind.code)}({data}, {at})")
+            if field.kind.read:
+                source.add(f"{variable} = {field.kind.read}({variable})")
+            source.path[-1] = outside
+            return
         self.data, self.at, self.end = source.name("data"), source.name("at"), source.name("end")
         source.add(f"{self.data} = {data}[{at}:{at} + {size}]; {self.at} = 0; {self.end} = {size}")
         pending: Pending = []

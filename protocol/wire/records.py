@@ -18,7 +18,7 @@ Source: Kafka's CoordinatorRecordSerde.
 
 from __future__ import annotations
 
-from typing import ClassVar, Self, cast
+from typing import ClassVar, Self
 
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.wire.structures import Struct
@@ -47,7 +47,8 @@ class RecordKey(Struct, frozen=True):
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
         """Return the key of bytes whose type is `number`. Raises DecodeError."""
-        return cls.decode_whole(0, data, len(data))
+        value: Self = (cls._readers.get(0) or cls._reader(0))(data)
+        return value
 
     @classmethod
     def wire_head(cls, version: int) -> int:
@@ -60,26 +61,25 @@ class RecordValue(Struct, frozen=True):
 
     newest: ClassVar[int]
 
-    def to_bytes(self, version: int = 0) -> bytes:
+    @property
+    def usual_version(self) -> int:
+        """The version that Kafka writes, if no other is asked."""
+        return self.newest
+
+    def to_bytes(self, version: int | None = None) -> bytes:
         """Return the bytes in a version. Raises ValueError for a string above 32,767 bytes that is not compact."""
-        return self.encode(version)
+        return self.encode(self.usual_version if version is None else version)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
         """Return the value of bytes of any version. Raises DecodeError, also for a version that is not known."""
-        try:
-            version = data[0] << 8 | data[1]
-            decoder = cls._decoders.get(version)
-        except IndexError:
-            version, decoder = head_of(data), None
-        if decoder is None:
+        reader = cls._readers.get(data[:HEAD_SIZE])
+        if reader is None:
             if not cls.knows(data):
                 raise DecodeError(f"{cls.__name__} has version {head_of(data)}, the newest known is {cls.newest}")
-            decoder = cls._decoder(version)
-        value, end = decoder(data, len(data))
-        if end != len(data):
-            raise DecodeError(f"{len(data) - end} bytes are left over after position {end}")
-        return cast(Self, value)
+            reader = cls._readers[data[:HEAD_SIZE]] = cls._reader(head_of(data))
+        value: Self = reader(data)
+        return value
 
     @classmethod
     def knows(cls, data: bytes) -> bool:

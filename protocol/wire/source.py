@@ -108,6 +108,11 @@ def cut_short(asked: int, left: int) -> DecodeError:
     return DecodeError(f"{asked} bytes asked, but {left} bytes are left")
 
 
+def sized(found: int, size: int) -> DecodeError:
+    """A tagged field of another size than its type has."""
+    return DecodeError(f"a tagged field of {found} bytes, not {size}")
+
+
 def left_over(size: int) -> DecodeError:
     """A tagged field that is longer than its value."""
     return DecodeError(f"{size} bytes are left over")
@@ -168,6 +173,7 @@ _RUNTIME: Final[dict[str, Any]] = {
     "null": null,
     "pack": struct.pack,
     "read_unsigned": read_unsigned,
+    "sized": sized,
     "struct_error": struct.error,
     "too_long": too_long,
     "too_many": too_many,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, TypeVar, cast, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, TypeVar, dataclass_transform
 
-from barnabas.protocol.errors import DecodeError, ErrorCode
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.wire.fields import LATEST, Array, Field, fields_of, note_of, since, tagged, until, unwired
 
 if TYPE_CHECKING:
@@ -84,7 +84,8 @@ class StructType(type):
             cls.answer_type = answer
         cls.wire_fields: Any = None  # until they are asked for
         cls.is_keyword_only = kw_only
-        cls._decoders: dict[int, Callable[[Any, int], tuple[Any, int]]] = {}
+        cls._decoders: dict[int, Callable[[Any, int], Any]] = {}
+        cls._readers: dict[int | bytes, Callable[[Any], Any]] = {}
         cls._encoders: dict[int, Callable[[Any], bytes]] = {}
 
 
@@ -103,15 +104,14 @@ class Struct(metaclass=StructType):
 
         Raises DecodeError, which names the field.
         """
-        return cast(Self, cls._decoder(version)(data, max_items)[0])
+        value: Self = cls._decoder(version)(data, max_items)
+        return value
 
     @classmethod
-    def decode_whole(cls, version: int, data: bytes | memoryview, max_items: int = MAX_ITEMS) -> Self:
+    def decode_whole(cls, version: int, data: bytes | memoryview) -> Self:
         """Return the value of bytes that must end with the last field. Raises DecodeError."""
-        value, end = cls._decoder(version)(data, max_items)
-        if end != len(data):
-            raise DecodeError(f"{len(data) - end} bytes are left over after position {end}")
-        return cast(Self, value)
+        value: Self = cls._reader(version)(data)
+        return value
 
     def encode(self, version: int) -> bytes:
         """Return the bytes of a message. Raises ValueError, which names the field, for a value that has none."""
@@ -137,7 +137,16 @@ class Struct(metaclass=StructType):
         return None
 
     @classmethod
-    def _decoder(cls, version: int) -> Callable[[Any, int], tuple[Any, int]]:
+    def _reader(cls, version: int) -> Callable[[Any], Any]:
+        reader = cls._readers.get(version)
+        if reader is None:
+            from barnabas.protocol.wire.decoding import write_reader  # as below
+
+            reader = cls._readers[version] = write_reader(cls, version, version >= cls.flexible_from)
+        return reader
+
+    @classmethod
+    def _decoder(cls, version: int) -> Callable[[Any, int], Any]:
         decoder = cls._decoders.get(version)
         if decoder is None:
             from barnabas.protocol.wire.decoding import write_decoder  # here: a start decodes nothing

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.groups.metadata import GroupMetadataValue
+from barnabas.protocol.groups.values import GroupMetadataValue
 from barnabas.protocol.messages.groups.join_group import JoinGroupResponse
 from barnabas.protocol.messages.groups.sync_group import SyncGroupResponse
 

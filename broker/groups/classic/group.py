@@ -28,7 +28,7 @@ from barnabas.broker.printable import printable
 from barnabas.protocol.errors import BrokerError, DecodeError, ErrorCode
 from barnabas.protocol.groups.consumer_protocol import CONSUMER, subscribed_topics
 from barnabas.protocol.groups.keys import GroupMetadataKey
-from barnabas.protocol.groups.metadata import GroupMetadataValue
+from barnabas.protocol.groups.values import GroupMetadataValue
 from barnabas.protocol.messages.groups.describe_groups import DescribedGroup
 from barnabas.protocol.messages.groups.join_group import NO_MEMBER_ID, JoinedMember, JoinGroupResponse
 from barnabas.protocol.messages.groups.sync_group import SyncGroupResponse
@@ -361,9 +361,9 @@ class ClassicGroup:
     def _record(self, assignments: Mapping[str, bytes]) -> GroupMetadataValue:
         protocol = self.protocol
         members = (
-            []
+            ()
             if protocol is None
-            else [member.record(protocol, assignments.get(member.member_id, b"")) for member in self.roster]
+            else tuple([member.record(protocol, assignments.get(member.member_id, b"")) for member in self.roster])
         )
         return GroupMetadataValue(
             protocol_type=self.protocol_type,

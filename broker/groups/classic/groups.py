@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from barnabas.broker.groups.log.group_log import GroupLog
     from barnabas.broker.groups.registry import GroupRegistry
     from barnabas.broker.groups.timers import GroupClock
-    from barnabas.protocol.groups.metadata import GroupMetadataValue
+    from barnabas.protocol.groups.values import GroupMetadataValue
 
 
 class ClassicGroups:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from barnabas.protocol.groups.metadata import MemberMetadata
+from barnabas.protocol.groups.values import MemberMetadata
 from barnabas.protocol.messages.groups.describe_groups import DescribedMember
 from barnabas.protocol.messages.groups.join_group import JoinGroupRequest
 
@@ -81,14 +81,14 @@ class ClassicGroupMember:
     def record(self, protocol: str, assignment: bytes) -> MemberMetadata:
         """Return the member as the group's record has it."""
         return MemberMetadata(
-            self.member_id,
-            self.group_instance_id,
-            self.client_id,
-            self.client_host,
-            self.rebalance_timeout_ms,
-            self.session_timeout_ms,
-            self.metadata(protocol),
-            assignment,
+            member_id=self.member_id,
+            group_instance_id=self.group_instance_id,
+            client_id=self.client_id,
+            client_host=self.client_host,
+            rebalance_timeout=self.rebalance_timeout_ms,
+            session_timeout=self.session_timeout_ms,
+            subscription=self.metadata(protocol),
+            assignment=assignment,
         )
 
     def describe(self, protocol: str | None) -> DescribedMember:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from barnabas.broker.groups.classic.settings import GroupSettings
     from barnabas.broker.groups.history import GroupHistories
     from barnabas.broker.groups.timers import GroupClock
-    from barnabas.protocol.groups.metadata import GroupMetadataValue
+    from barnabas.protocol.groups.values import GroupMetadataValue
 
 
 def restored(
@@ -39,10 +39,8 @@ def restored(
             group_instance_id=each.group_instance_id,
             client_id=each.client_id,
             client_host=each.client_host,
-            rebalance_timeout_ms=each.rebalance_timeout_ms
-            if each.rebalance_timeout_ms >= 0
-            else each.session_timeout_ms,
-            session_timeout_ms=each.session_timeout_ms,
+            rebalance_timeout_ms=each.rebalance_timeout if each.rebalance_timeout >= 0 else each.session_timeout,
+            session_timeout_ms=each.session_timeout,
             protocols={} if value.protocol is None else {value.protocol: each.subscription},
             assignment=each.assignment,
         )

@@ -17,7 +17,7 @@ from barnabas.broker.groups.consumer.heartbeat import ensure_room, follow, repla
 from barnabas.broker.groups.consumer.member import ConsumerGroupMember, MemberState, without_epochs
 from barnabas.broker.groups.consumer.migration import classic_assignment
 from barnabas.protocol.errors import BrokerError, DecodeError, ErrorCode
-from barnabas.protocol.groups.consumer_group_values import ClassicMemberMetadata
+from barnabas.protocol.groups.consumer_group_values import ClassicMemberMetadata, ClassicProtocol
 from barnabas.protocol.groups.consumer_protocol import CONSUMER, Subscription, decode_subscription
 from barnabas.protocol.messages.groups.join_group import NO_MEMBER_ID, JoinGroupRequest, JoinGroupResponse
 from barnabas.protocol.messages.groups.leave_group import LeaveGroupRequest, LeftMember
@@ -67,7 +67,9 @@ def join(change: GroupChange, request: JoinGroupRequest, client: JoiningClient) 
         topic_regex="",
         client_id=client.client_id,
         client_host=client.host,
-        classic=ClassicMemberMetadata(request.session_timeout_ms, tuple((name, protocols[name]) for name in names)),
+        classic=ClassicMemberMetadata(
+            request.session_timeout_ms, tuple(ClassicProtocol(name, protocols[name]) for name in names)
+        ),
     )
     topics = change.image.topics
     owned = {topics[name].topic_id: each for name, each in subscription.owned.items() if name in topics}
@@ -83,7 +85,7 @@ def sync(group: ConsumerGroup, request: SyncGroupRequest, image: MetadataImage) 
     """Return the member's partitions. Raises BrokerError."""
     member, classic = classic_member(group, request.member_id, request.group_instance_id)
     _ensure_generation(member, request.generation)
-    name, subscription = classic.protocols[0]
+    name, subscription = classic.supported_protocols[0].name, classic.supported_protocols[0].metadata
     if request.protocol_type not in (None, CONSUMER) or request.protocol not in (None, name):
         raise BrokerError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"the protocol is {CONSUMER} {name}")
     if group.assignment_epoch > member.member_epoch and member.state != MemberState.UNREVOKED_PARTITIONS:
@@ -148,9 +150,7 @@ def _by_instance(group: ConsumerGroup, member_id: str, instance_id: str) -> Cons
 
 def _subscription(group: ConsumerGroup, request: JoinGroupRequest) -> Subscription:
     """Return the subscription of the preferred assignor. Raises BrokerError INCONSISTENT_GROUP_PROTOCOL."""
-    known = [
-        {name for name, _ in each.classic.protocols} for each in group.members.values() if each.classic is not None
-    ]
+    known = [set(each.classic.names) for each in group.members.values() if each.classic is not None]
     if request.protocol_type != CONSUMER or not any(
         all(protocol.name in names for names in known) for protocol in request.protocols
     ):

@@ -32,28 +32,28 @@ from barnabas.broker.groups.log.records import GroupRecord
 from barnabas.broker.groups.timers import GroupTimers, session_of
 from barnabas.broker.printable import printable
 from barnabas.protocol.errors import BrokerError, ErrorCode
-from barnabas.protocol.groups.consumer_group_keys import (
+from barnabas.protocol.groups.consumer_group_values import (
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupMetadataValue,
+    ConsumerGroupRegularExpressionValue,
+    ConsumerGroupTargetAssignmentMemberValue,
+    ConsumerGroupTargetAssignmentMetadataValue,
+    ConsumerGroupValue,
+    PartitionEpochs,
+    Partitions,
+)
+from barnabas.protocol.groups.consumer_protocol import CONSUMER
+from barnabas.protocol.groups.keys import (
+    ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupKey,
     ConsumerGroupMemberMetadataKey,
     ConsumerGroupMetadataKey,
     ConsumerGroupPartitionMetadataKey,
-    CurrentMemberAssignmentKey,
-    RegularExpressionKey,
-    TargetAssignmentMemberKey,
-    TargetAssignmentMetadataKey,
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMetadataKey,
 )
-from barnabas.protocol.groups.consumer_group_values import (
-    ConsumerGroupMetadataValue,
-    ConsumerGroupValue,
-    CurrentMemberAssignmentValue,
-    MemberMetadataValue,
-    PartitionEpochs,
-    Partitions,
-    RegularExpressionValue,
-    TargetAssignmentMemberValue,
-    TargetAssignmentMetadataValue,
-)
-from barnabas.protocol.groups.consumer_protocol import CONSUMER
 from barnabas.protocol.messages.groups.join_group import NO_MEMBER_ID
 from barnabas.protocol.messages.groups.offset_commit import NO_GENERATION
 
@@ -112,7 +112,7 @@ class ConsumerGroup:
         self.static_ids: dict[str, str] = {}
         self.target: dict[str, Partitions] = {}
         self.owners: dict[tuple[bytes, int], str] = {}
-        self.regexes: dict[str, RegularExpressionValue] = {}
+        self.regexes: dict[str, ConsumerGroupRegularExpressionValue] = {}
         self.timers = GroupTimers(clock.now)
 
     @property
@@ -238,9 +238,9 @@ class ConsumerGroup:
         group_id = self.group_id
         ids = list(dict.fromkeys((*self.members, *self.target)))
         return [
-            *(GroupRecord(CurrentMemberAssignmentKey(group_id, each), None) for each in ids),
-            *(GroupRecord(TargetAssignmentMemberKey(group_id, each), None) for each in ids),
-            GroupRecord(TargetAssignmentMetadataKey(group_id), None),
+            *(GroupRecord(ConsumerGroupCurrentMemberAssignmentKey(group_id, each), None) for each in ids),
+            *(GroupRecord(ConsumerGroupTargetAssignmentMemberKey(group_id, each), None) for each in ids),
+            GroupRecord(ConsumerGroupTargetAssignmentMetadataKey(group_id), None),
             *(GroupRecord(ConsumerGroupMemberMetadataKey(group_id, each), None) for each in ids),
             *(regex_record(group_id, regex, None) for regex in self.regexes),
             partition_metadata_tombstone(group_id),
@@ -251,31 +251,31 @@ class ConsumerGroup:
         """Apply one record of the group; a tombstone undoes the record of its key."""
         match key, value:
             case ConsumerGroupMetadataKey(), ConsumerGroupMetadataValue():
-                self.epoch, self.metadata_hash = value
+                self.epoch, self.metadata_hash = value.epoch, value.metadata_hash
             case ConsumerGroupPartitionMetadataKey(), _:
                 self.has_partition_metadata = value is not None
-            case ConsumerGroupMemberMetadataKey(), MemberMetadataValue():
+            case ConsumerGroupMemberMetadataKey(), ConsumerGroupMemberMetadataValue():
                 old = self.members.get(key.member_id, ConsumerGroupMember(key.member_id))
                 self._put(old.with_metadata(value))
             case ConsumerGroupMemberMetadataKey(), None:
                 self._remove(key.member_id)
-            case TargetAssignmentMetadataKey(), TargetAssignmentMetadataValue():
-                self.assignment_epoch, self.assignment_ms = value
-            case TargetAssignmentMetadataKey(), None:
+            case ConsumerGroupTargetAssignmentMetadataKey(), ConsumerGroupTargetAssignmentMetadataValue():
+                self.assignment_epoch, self.assignment_ms = value.assignment_epoch, value.assignment_timestamp
+            case ConsumerGroupTargetAssignmentMetadataKey(), None:
                 self.assignment_epoch, self.assignment_ms = -1, 0
-            case TargetAssignmentMemberKey(), TargetAssignmentMemberValue():
+            case ConsumerGroupTargetAssignmentMemberKey(), ConsumerGroupTargetAssignmentMemberValue():
                 self.target[key.member_id] = value.partitions
-            case TargetAssignmentMemberKey(), None:
+            case ConsumerGroupTargetAssignmentMemberKey(), None:
                 self.target.pop(key.member_id, None)
-            case CurrentMemberAssignmentKey(), CurrentMemberAssignmentValue():
+            case ConsumerGroupCurrentMemberAssignmentKey(), ConsumerGroupCurrentMemberAssignmentValue():
                 old = self.members.get(key.member_id, ConsumerGroupMember(key.member_id))
                 self._put(old.with_current(value))
                 self._time_revocation(self.members[key.member_id])
-            case CurrentMemberAssignmentKey(), None:
+            case ConsumerGroupCurrentMemberAssignmentKey(), None:
                 self._forget_partitions(key.member_id)
-            case RegularExpressionKey(), RegularExpressionValue():
+            case ConsumerGroupRegularExpressionKey(), ConsumerGroupRegularExpressionValue():
                 self.regexes[key.regular_expression] = value
-            case RegularExpressionKey(), None:
+            case ConsumerGroupRegularExpressionKey(), None:
                 self.regexes.pop(key.regular_expression, None)
 
     def _put(self, member: ConsumerGroupMember) -> None:
@@ -327,7 +327,9 @@ class ConsumerGroup:
             self.timers.cancel(key)
 
 
-def topics_of(member: ConsumerGroupMember, regexes: Mapping[str, RegularExpressionValue]) -> frozenset[str]:
+def topics_of(
+    member: ConsumerGroupMember, regexes: Mapping[str, ConsumerGroupRegularExpressionValue]
+) -> frozenset[str]:
     """Return the topics that a member subscribes to, whether they exist or not."""
     resolved = regexes.get(member.topic_regex) if member.topic_regex else None
     return member.topic_names if resolved is None else member.topic_names.union(resolved.topics)

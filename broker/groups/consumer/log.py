@@ -15,12 +15,12 @@ from barnabas.broker.groups.consumer.group import ConsumerGroup
 from barnabas.broker.groups.log.records import GroupRecord
 from barnabas.broker.network.deferred import Deferred
 from barnabas.protocol.errors import BrokerError
-from barnabas.protocol.groups.consumer_group_keys import (
+from barnabas.protocol.groups.consumer_group_values import ConsumerGroupValue
+from barnabas.protocol.groups.keys import (
     ConsumerGroupKey,
     ConsumerGroupMemberMetadataKey,
     ConsumerGroupMetadataKey,
 )
-from barnabas.protocol.groups.consumer_group_values import ConsumerGroupValue
 
 if TYPE_CHECKING:
     from barnabas.broker.groups.consumer.change import GroupChange

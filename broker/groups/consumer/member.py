@@ -14,10 +14,12 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
 from barnabas.protocol.groups.consumer_group_values import (
+    NO_CLASSIC,
     ClassicMemberMetadata,
-    CurrentMemberAssignmentValue,
-    MemberMetadataValue,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataValue,
     PartitionEpochs,
+    held_rows,
 )
 
 
@@ -67,7 +69,7 @@ class ConsumerGroupMember:
                 return epoch
         return None
 
-    def with_metadata(self, value: MemberMetadataValue) -> ConsumerGroupMember:
+    def with_metadata(self, value: ConsumerGroupMemberMetadataValue) -> ConsumerGroupMember:
         """Return the member with this metadata."""
         return replace(
             self,
@@ -75,42 +77,46 @@ class ConsumerGroupMember:
             rack_id=value.rack_id,
             client_id=value.client_id,
             client_host=value.client_host,
-            topic_names=frozenset(value.topic_names),
-            topic_regex=value.topic_regex or "",
+            topic_names=frozenset(value.subscribed_topic_names),
+            topic_regex=value.subscribed_topic_regex or "",
             rebalance_timeout_ms=value.rebalance_timeout_ms,
-            assignor=value.assignor,
-            classic=value.classic,
+            assignor=value.server_assignor,
+            classic=None if value.classic_member_metadata == NO_CLASSIC else value.classic_member_metadata,
         )
 
-    def with_current(self, value: CurrentMemberAssignmentValue) -> ConsumerGroupMember:
+    def with_current(self, value: ConsumerGroupCurrentMemberAssignmentValue) -> ConsumerGroupMember:
         """Return the member with this current assignment."""
         return replace(
             self,
             member_epoch=value.member_epoch,
             previous_member_epoch=value.previous_member_epoch,
             state=MemberState.of(value.state),
-            assigned=value.assigned,
-            pending_revocation=value.pending_revocation,
+            assigned=value.epochs_of(value.assigned_partitions),
+            pending_revocation=value.epochs_of(value.partitions_pending_revocation),
         )
 
-    def metadata_record(self) -> MemberMetadataValue:
+    def metadata_record(self) -> ConsumerGroupMemberMetadataValue:
         """Return its metadata as a record's value."""
-        return MemberMetadataValue(
-            self.instance_id,
-            self.rack_id,
-            self.client_id,
-            self.client_host,
-            tuple(sorted(self.topic_names)),
-            self.topic_regex,
-            self.rebalance_timeout_ms,
-            self.assignor,
-            self.classic,
+        return ConsumerGroupMemberMetadataValue(
+            instance_id=self.instance_id,
+            rack_id=self.rack_id,
+            client_id=self.client_id,
+            client_host=self.client_host,
+            subscribed_topic_names=tuple(sorted(self.topic_names)),
+            subscribed_topic_regex=self.topic_regex,
+            rebalance_timeout_ms=self.rebalance_timeout_ms,
+            server_assignor=self.assignor,
+            classic_member_metadata=self.classic,
         )
 
-    def current_record(self) -> CurrentMemberAssignmentValue:
+    def current_record(self) -> ConsumerGroupCurrentMemberAssignmentValue:
         """Return its current assignment as a record's value."""
-        return CurrentMemberAssignmentValue(
-            self.member_epoch, self.previous_member_epoch, int(self.state), self.assigned, self.pending_revocation
+        return ConsumerGroupCurrentMemberAssignmentValue(
+            self.member_epoch,
+            self.previous_member_epoch,
+            int(self.state),
+            held_rows(self.assigned),
+            held_rows(self.pending_revocation),
         )
 
 

@@ -26,8 +26,12 @@ from barnabas.broker.groups.expressions.topics_hash import group_hash
 from barnabas.broker.groups.group import GroupState
 from barnabas.broker.groups.log.records import GroupRecord
 from barnabas.protocol.errors import BrokerError, DecodeError, ErrorCode
-from barnabas.protocol.groups.consumer_group_keys import ConsumerGroupKey
-from barnabas.protocol.groups.consumer_group_values import ClassicMemberMetadata, ConsumerGroupValue, Partitions
+from barnabas.protocol.groups.consumer_group_values import (
+    ClassicMemberMetadata,
+    ClassicProtocol,
+    ConsumerGroupValue,
+    Partitions,
+)
 from barnabas.protocol.groups.consumer_protocol import (
     CONSUMER,
     Assignment,
@@ -35,7 +39,8 @@ from barnabas.protocol.groups.consumer_protocol import (
     decode_subscription,
     encode_assignment,
 )
-from barnabas.protocol.groups.metadata import GroupMetadataValue, MemberMetadata
+from barnabas.protocol.groups.keys import ConsumerGroupKey
+from barnabas.protocol.groups.values import GroupMetadataValue, MemberMetadata
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -105,7 +110,7 @@ def downgraded(
         protocol=protocol,
         leader=None,
         current_state_timestamp=context.clock.wall_ms(),
-        members=[_downgraded_member(member, protocol, image) for member in members],
+        members=tuple([_downgraded_member(member, protocol, image) for member in members]),
     )
 
 
@@ -139,7 +144,9 @@ def _upgraded_member(member: ClassicGroupMember, classic: ClassicGroup, image: M
             for name, numbers in assignment.partitions.items()
             if name in image.topics
         },
-        classic=ClassicMemberMetadata(member.session_timeout_ms, tuple(member.protocols.items())),
+        classic=ClassicMemberMetadata(
+            member.session_timeout_ms, tuple([ClassicProtocol(*each) for each in member.protocols.items()])
+        ),
     )
 
 
@@ -149,22 +156,22 @@ def _downgraded_member(member: ConsumerGroupMember, protocol: str, image: Metada
         topic_id: frozenset(member.assigned.get(topic_id, {})) | frozenset(member.pending_revocation.get(topic_id, {}))
         for topic_id in {**member.assigned, **member.pending_revocation}
     }
-    subscription = dict(member.classic.protocols)[protocol]
+    subscription = member.classic.metadata_of(protocol)
     return MemberMetadata(
-        member.member_id,
-        member.instance_id,
-        member.client_id,
-        member.client_host,
-        member.rebalance_timeout_ms,
-        member.classic.session_timeout_ms,
-        subscription,
-        classic_assignment(has, subscription, image),
+        member_id=member.member_id,
+        group_instance_id=member.instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        rebalance_timeout=member.rebalance_timeout_ms,
+        session_timeout=member.classic.session_timeout_ms,
+        subscription=subscription,
+        assignment=classic_assignment(has, subscription, image),
     )
 
 
 def _select_protocol(members: Sequence[ConsumerGroupMember]) -> str:
     """Return the assignor with most votes, of those that all members support. There is one, as in GroupRoster."""
-    lists = [[name for name, _ in member.classic.protocols] for member in members if member.classic is not None]
+    lists = [member.classic.names for member in members if member.classic is not None]
     known = Counter(name for names in lists for name in dict.fromkeys(names))
     votes = Counter(next(name for name in names if known[name] == len(lists)) for names in lists)
     return votes.most_common(1)[0][0]

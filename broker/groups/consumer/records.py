@@ -10,21 +10,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.broker.groups.log.records import GroupRecord
-from barnabas.protocol.groups.consumer_group_keys import (
+from barnabas.protocol.groups.consumer_group_values import (
+    ConsumerGroupMetadataValue,
+    ConsumerGroupRegularExpressionValue,
+    ConsumerGroupTargetAssignmentMemberValue,
+    ConsumerGroupTargetAssignmentMetadataValue,
+    Partitions,
+)
+from barnabas.protocol.groups.keys import (
+    ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupMemberMetadataKey,
     ConsumerGroupMetadataKey,
     ConsumerGroupPartitionMetadataKey,
-    CurrentMemberAssignmentKey,
-    RegularExpressionKey,
-    TargetAssignmentMemberKey,
-    TargetAssignmentMetadataKey,
-)
-from barnabas.protocol.groups.consumer_group_values import (
-    ConsumerGroupMetadataValue,
-    Partitions,
-    RegularExpressionValue,
-    TargetAssignmentMemberValue,
-    TargetAssignmentMetadataValue,
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMetadataKey,
 )
 
 if TYPE_CHECKING:
@@ -43,22 +43,27 @@ def member_record(group_id: str, member: ConsumerGroupMember) -> GroupRecord:
 
 def current_record(group_id: str, member: ConsumerGroupMember) -> GroupRecord:
     """Return the record of the member's current assignment."""
-    return GroupRecord(CurrentMemberAssignmentKey(group_id, member.member_id), member.current_record())
+    return GroupRecord(ConsumerGroupCurrentMemberAssignmentKey(group_id, member.member_id), member.current_record())
 
 
 def target_record(group_id: str, member_id: str, target: Partitions) -> GroupRecord:
     """Return the record of the member's target assignment."""
-    return GroupRecord(TargetAssignmentMemberKey(group_id, member_id), TargetAssignmentMemberValue(target))
+    return GroupRecord(
+        ConsumerGroupTargetAssignmentMemberKey(group_id, member_id), ConsumerGroupTargetAssignmentMemberValue.of(target)
+    )
 
 
 def target_epoch_record(group_id: str, epoch: int, timestamp_ms: int) -> GroupRecord:
     """Return the record of the epoch that the target assignments belong to."""
-    return GroupRecord(TargetAssignmentMetadataKey(group_id), TargetAssignmentMetadataValue(epoch, timestamp_ms))
+    return GroupRecord(
+        ConsumerGroupTargetAssignmentMetadataKey(group_id),
+        ConsumerGroupTargetAssignmentMetadataValue(epoch, timestamp_ms),
+    )
 
 
-def regex_record(group_id: str, regex: str, value: RegularExpressionValue | None) -> GroupRecord:
+def regex_record(group_id: str, regex: str, value: ConsumerGroupRegularExpressionValue | None) -> GroupRecord:
     """Return the record of the topics that an expression matches, or its tombstone."""
-    return GroupRecord(RegularExpressionKey(group_id, regex), value)
+    return GroupRecord(ConsumerGroupRegularExpressionKey(group_id, regex), value)
 
 
 def partition_metadata_tombstone(group_id: str) -> GroupRecord:
@@ -69,8 +74,8 @@ def partition_metadata_tombstone(group_id: str) -> GroupRecord:
 def member_tombstones(group_id: str, member_id: str) -> list[GroupRecord]:
     """Return the records that remove a member."""
     return [
-        GroupRecord(CurrentMemberAssignmentKey(group_id, member_id), None),
-        GroupRecord(TargetAssignmentMemberKey(group_id, member_id), None),
+        GroupRecord(ConsumerGroupCurrentMemberAssignmentKey(group_id, member_id), None),
+        GroupRecord(ConsumerGroupTargetAssignmentMemberKey(group_id, member_id), None),
         GroupRecord(ConsumerGroupMemberMetadataKey(group_id, member_id), None),
     ]
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.groups.consumer.records import regex_record
 from barnabas.protocol.errors import BrokerError
-from barnabas.protocol.groups.consumer_group_values import RegularExpressionValue
+from barnabas.protocol.groups.consumer_group_values import ConsumerGroupRegularExpressionValue
 from barnabas.protocol.messages.security.resources import Operation, ResourceType
 
 _DESCRIBE: Final = Operation.DESCRIBE
@@ -53,7 +53,9 @@ def update_regexes(
                 raise
             continue  # a Kafka with another syntax accepted it: the group keeps the topics of its record
         if known is None or tuple(known.topics) != topics:
-            value = RegularExpressionValue(topics, change.image.end_offset - 1, change.context.clock.wall_ms())
+            value = ConsumerGroupRegularExpressionValue(
+                topics, change.image.end_offset - 1, change.context.clock.wall_ms()
+            )
             regexes[regex] = value
             change.records.append(regex_record(group.group_id, regex, value))
             has_changed = True

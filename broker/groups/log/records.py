@@ -8,26 +8,13 @@ other.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
+from typing import NamedTuple
 
 from barnabas.protocol.compression import Codec
 from barnabas.protocol.errors import BrokerError, ErrorCode
-from barnabas.protocol.groups.consumer_group_keys import ConsumerGroupKey
-from barnabas.protocol.groups.keys import GroupMetadataKey, OffsetCommitKey, encode_key
-from barnabas.protocol.groups.metadata import GroupMetadataValue, encode_group_metadata
-from barnabas.protocol.groups.offsets import OffsetCommitValue, encode_offset_commit
-from barnabas.protocol.groups.share_group_keys import ShareGroupKey
+from barnabas.protocol.groups.keys import KnownKey
+from barnabas.protocol.groups.values import GroupValue, values_of
 from barnabas.protocol.records.builder import RecordBatchBuilder
-
-if TYPE_CHECKING:
-    from barnabas.protocol.groups.consumer_group_values import ConsumerGroupValue
-    from barnabas.protocol.groups.share_group_values import ShareGroupValue
-    from barnabas.protocol.groups.streams_group_keys import StreamsGroupKey
-    from barnabas.protocol.groups.streams_group_values import StreamsGroupValue
-
-GroupValue: TypeAlias = (
-    "OffsetCommitValue | GroupMetadataValue | ConsumerGroupValue | ShareGroupValue | StreamsGroupValue | None"
-)
 
 
 class TransactionWriter(NamedTuple):
@@ -40,8 +27,17 @@ class TransactionWriter(NamedTuple):
 class GroupRecord(NamedTuple):
     """One record: an OffsetCommitKey with an OffsetCommitValue, and so on."""
 
-    key: OffsetCommitKey | GroupMetadataKey | ConsumerGroupKey | ShareGroupKey | StreamsGroupKey
-    value: GroupValue
+    key: KnownKey
+    value: GroupValue | None
+
+
+def replay_rank(record: GroupRecord) -> tuple[int, int]:
+    """Return the sort key by which a start replays the records of one kind of groups.
+
+    A log that was written in order cannot give one partition to several members; if one does, the member that got it
+    last owns it.
+    """
+    return list(values_of(record.key)).index(type(record.key)), getattr(record.value, "member_epoch", 0)
 
 
 def encode_batches(
@@ -75,7 +71,8 @@ def encode_batches(
     builder = new_batch()
     for record in records:
         try:
-            key, value = encode_key(record.key), _encode_value(record)
+            key = record.key.to_bytes()
+            value = None if record.value is None else record.value.to_bytes()
         except ValueError as error:
             raise BrokerError(ErrorCode.INVALID_REQUEST, f"{error}") from error
         if builder.append(timestamp_ms, key, value):
@@ -90,24 +87,3 @@ def encode_batches(
         builder.append(timestamp_ms, key, value)
     batches += builder.build()
     return batches
-
-
-def _encode_value(record: GroupRecord) -> bytes | None:
-    key, value = record
-    if value is None:
-        return None
-    if isinstance(value, OffsetCommitValue):
-        return encode_offset_commit(value)
-    if isinstance(value, GroupMetadataValue):
-        return encode_group_metadata(value)
-    if isinstance(key, ShareGroupKey):
-        from barnabas.protocol.groups.share_group_values import encode_share_group_value  # only for share groups
-
-        return encode_share_group_value(cast("ShareGroupValue", value))
-    if isinstance(key, ConsumerGroupKey):
-        from barnabas.protocol.groups.consumer_group_values import encode_consumer_group_value  # only if there are any
-
-        return encode_consumer_group_value(cast("ConsumerGroupValue", value))
-    from barnabas.protocol.groups.streams_group_values import encode_streams_group_value  # only if there are any
-
-    return encode_streams_group_value(cast("StreamsGroupValue", value))

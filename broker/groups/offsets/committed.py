@@ -13,7 +13,7 @@ from typing import Final
 
 from barnabas.broker.groups.log.records import GroupRecord
 from barnabas.protocol.groups.keys import OffsetCommitKey
-from barnabas.protocol.groups.offsets import OffsetCommitValue
+from barnabas.protocol.groups.values import OffsetCommitValue
 from barnabas.protocol.uuids import ZERO_UUID
 
 PartitionKey = tuple[str, int]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.groups.group import SINCE_COMMIT, GroupState, OffsetExpiry
 from barnabas.protocol.errors import BrokerError
-from barnabas.protocol.groups.offsets import NO_TIMESTAMP, OffsetCommitValue
+from barnabas.protocol.groups.values import NO_TIMESTAMP, OffsetCommitValue
 
 if TYPE_CHECKING:
     from barnabas.broker.groups.offsets.service import GroupOffsets

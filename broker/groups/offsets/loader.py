@@ -14,22 +14,28 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.broker.coordinator_log.reading import stored_batches
-from barnabas.broker.groups.consumer.loading import consumer_group_record, replay_rank
+from barnabas.broker.groups.log.records import GroupRecord, replay_rank
 from barnabas.broker.groups.offsets.committed import PartitionKey
 from barnabas.broker.groups.offsets.pending import PendingOffset, PendingRecord
-from barnabas.broker.groups.share.loading import share_group_record, share_replay_rank
 from barnabas.protocol.errors import DecodeError
-from barnabas.protocol.groups.consumer_group_keys import ConsumerGroupKey
-from barnabas.protocol.groups.keys import GroupMetadataKey, OffsetCommitKey, UnknownKey, decode_key
-from barnabas.protocol.groups.metadata import GroupMetadataValue, decode_group_metadata
-from barnabas.protocol.groups.offsets import OffsetCommitValue, decode_offset_commit
-from barnabas.protocol.groups.share_group_keys import ShareGroupKey
+from barnabas.protocol.groups.keys import (
+    ConsumerGroupKey,
+    GroupMetadataKey,
+    OffsetCommitKey,
+    ShareGroupKey,
+    UnknownKey,
+    decode_key,
+)
+from barnabas.protocol.groups.values import (
+    GroupMetadataValue,
+    OffsetCommitValue,
+    decode_value,
+)
 from barnabas.protocol.records.batch import RecordBatch
 from barnabas.protocol.records.end_marker import decode_end_marker, is_end_marker
 from barnabas.protocol.records.reader import read_records
 
 if TYPE_CHECKING:
-    from barnabas.broker.groups.log.records import GroupRecord
     from barnabas.broker.storage.log.readable_log import ReadableLog
     from barnabas.protocol.topic_partition import TopicPartition
 
@@ -141,11 +147,8 @@ class _Decoder:
                 except DecodeError as error:
                     raise self._at(offset, error) from error
         self._consumer_groups.sort(key=replay_rank)
-        self._share_groups.sort(key=share_replay_rank)
-        if self._streams_groups:
-            from barnabas.broker.groups.streams import loading  # only if there are any
-
-            self._streams_groups.sort(key=loading.replay_rank)
+        self._share_groups.sort(key=replay_rank)
+        self._streams_groups.sort(key=replay_rank)
         return LoadedPartition(
             self._offsets,
             self._pending,
@@ -159,24 +162,29 @@ class _Decoder:
 
     def _add(self, data: bytes, value: bytes | None) -> None:
         key = decode_key(data)
-        if isinstance(key, UnknownKey):
+        if type(key) is OffsetCommitKey:  # first, because nearly all are
+            group = key.group
+            if not self._belongs(group):
+                self._skipped += 1
+            elif value is not None:
+                offsets = self._offsets.get(group)
+                if offsets is None:
+                    offsets = self._offsets[group] = {}
+                offsets[key.topic, key.partition] = OffsetCommitValue.from_bytes(value)
+        elif isinstance(key, UnknownKey):
             self._skipped += value is not None
         elif not self._belongs(key.group):
             self._skipped += 1
         elif value is None:
             return
-        elif isinstance(key, OffsetCommitKey):
-            self._offsets.setdefault(key.group, {})[key.topic, key.partition] = decode_offset_commit(value)
         elif isinstance(key, GroupMetadataKey):
-            self._groups[key.group] = decode_group_metadata(value)
+            self._groups[key.group] = GroupMetadataValue.from_bytes(value)
         elif isinstance(key, ShareGroupKey):
-            self._share_groups.append(share_group_record(key, value))
+            self._share_groups.append(GroupRecord(key, decode_value(key, value)))
         elif isinstance(key, ConsumerGroupKey):
-            self._consumer_groups.append(consumer_group_record(key, value))
+            self._consumer_groups.append(GroupRecord(key, decode_value(key, value)))
         else:
-            from barnabas.broker.groups.streams.loading import streams_group_record  # as above
-
-            self._streams_groups.append(streams_group_record(key, value))
+            self._streams_groups.append(GroupRecord(key, decode_value(key, value)))
 
     def _add_pending(
         self, producer_id: int, data: bytes, offset: int, value: bytes | None, *, is_superseded: bool
@@ -188,7 +196,7 @@ class _Decoder:
         if not isinstance(key, OffsetCommitKey) or not self._belongs(key.group):
             self._skipped += 1
             return
-        pending = PendingOffset(decode_offset_commit(value), offset, is_superseded)
+        pending = PendingOffset(OffsetCommitValue.from_bytes(value), offset, is_superseded)
         self._pending.append(PendingRecord((self._topic_partition.partition, producer_id), key, pending))
 
     def _at(self, offset: int, error: DecodeError) -> DecodeError:

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from barnabas.broker.groups.offsets.committed import PartitionKey
 from barnabas.protocol.groups.keys import OffsetCommitKey
-from barnabas.protocol.groups.offsets import OffsetCommitValue
+from barnabas.protocol.groups.values import OffsetCommitValue
 from barnabas.protocol.uuids import ZERO_UUID
 
 GroupTransaction = tuple[int, int]

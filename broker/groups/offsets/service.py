@@ -22,7 +22,7 @@ from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.printable import printable
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.groups.keys import GroupMetadataKey, OffsetCommitKey
-from barnabas.protocol.groups.offsets import NO_TIMESTAMP, OffsetCommitValue
+from barnabas.protocol.groups.values import NO_TIMESTAMP, OffsetCommitValue
 
 if TYPE_CHECKING:
     from barnabas.broker.coordinator_log.log import Appended

@@ -20,7 +20,7 @@ from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.printable import printable
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.groups.keys import OffsetCommitKey
-from barnabas.protocol.groups.offsets import OffsetCommitValue
+from barnabas.protocol.groups.values import OffsetCommitValue
 from barnabas.protocol.topic_name import OFFSETS_TOPIC
 
 if TYPE_CHECKING:

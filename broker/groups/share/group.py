@@ -19,27 +19,27 @@ from barnabas.broker.groups.group import CommitCheck, GroupState, GroupType, Off
 from barnabas.broker.groups.log.records import GroupRecord
 from barnabas.broker.groups.share.member import ShareGroupMember
 from barnabas.broker.groups.share.records import member_tombstones
-from barnabas.broker.groups.share.states import NOTHING
+from barnabas.broker.groups.share.states import NOTHING, StatePartitions
 from barnabas.broker.groups.timers import GroupTimers, session_of
 from barnabas.broker.printable import printable
 from barnabas.protocol.errors import BrokerError, ErrorCode
-from barnabas.protocol.groups.share_group_keys import (
-    ShareCurrentAssignmentKey,
+from barnabas.protocol.groups.keys import (
+    ShareGroupCurrentMemberAssignmentKey,
     ShareGroupKey,
+    ShareGroupMemberMetadataKey,
     ShareGroupMetadataKey,
-    ShareMemberMetadataKey,
-    ShareStatePartitionsKey,
-    ShareTargetMemberKey,
-    ShareTargetMetadataKey,
+    ShareGroupStatePartitionMetadataKey,
+    ShareGroupTargetAssignmentMemberKey,
+    ShareGroupTargetAssignmentMetadataKey,
 )
 from barnabas.protocol.groups.share_group_values import (
-    ShareCurrentAssignmentValue,
+    ShareGroupCurrentMemberAssignmentValue,
+    ShareGroupMemberMetadataValue,
     ShareGroupMetadataValue,
+    ShareGroupStatePartitionMetadataValue,
+    ShareGroupTargetAssignmentMemberValue,
+    ShareGroupTargetAssignmentMetadataValue,
     ShareGroupValue,
-    ShareMemberMetadataValue,
-    ShareStatePartitionsValue,
-    ShareTargetMemberValue,
-    ShareTargetMetadataValue,
 )
 
 if TYPE_CHECKING:
@@ -213,9 +213,9 @@ class ShareGroup:
         return [
             *(current for current, _, _ in removed),
             *(target for _, target, _ in removed),
-            GroupRecord(ShareTargetMetadataKey(group_id), None),
+            GroupRecord(ShareGroupTargetAssignmentMetadataKey(group_id), None),
             *(member for _, _, member in removed),
-            GroupRecord(ShareStatePartitionsKey(group_id), None),
+            GroupRecord(ShareGroupStatePartitionMetadataKey(group_id), None),
             GroupRecord(ShareGroupMetadataKey(group_id), None),
         ]
 
@@ -223,31 +223,31 @@ class ShareGroup:
         """Apply one record of the group; a tombstone undoes the record of its key."""
         match key, value:
             case ShareGroupMetadataKey(), ShareGroupMetadataValue():
-                self.epoch, self.metadata_hash = value
-            case ShareMemberMetadataKey(), ShareMemberMetadataValue():
+                self.epoch, self.metadata_hash = value.epoch, value.metadata_hash
+            case ShareGroupMemberMetadataKey(), ShareGroupMemberMetadataValue():
                 self.members[key.member_id] = self._known(key.member_id).with_metadata(value)
-            case ShareMemberMetadataKey(), None:
+            case ShareGroupMemberMetadataKey(), None:
                 self.members.pop(key.member_id, None)
                 self.timers.cancel(session_of(key.member_id))
-            case ShareTargetMetadataKey(), ShareTargetMetadataValue():
-                self.assignment_epoch, self.assignment_ms = value
-            case ShareTargetMetadataKey(), None:
+            case ShareGroupTargetAssignmentMetadataKey(), ShareGroupTargetAssignmentMetadataValue():
+                self.assignment_epoch, self.assignment_ms = value.assignment_epoch, value.assignment_timestamp
+            case ShareGroupTargetAssignmentMetadataKey(), None:
                 self.assignment_epoch, self.assignment_ms = -1, 0
-            case ShareTargetMemberKey(), ShareTargetMemberValue():
+            case ShareGroupTargetAssignmentMemberKey(), ShareGroupTargetAssignmentMemberValue():
                 self.target[key.member_id] = value.partitions
-            case ShareTargetMemberKey(), None:
+            case ShareGroupTargetAssignmentMemberKey(), None:
                 self.target.pop(key.member_id, None)
-            case ShareCurrentAssignmentKey(), ShareCurrentAssignmentValue():
+            case ShareGroupCurrentMemberAssignmentKey(), ShareGroupCurrentMemberAssignmentValue():
                 self.members[key.member_id] = self._known(key.member_id).with_current(value)
-            case ShareCurrentAssignmentKey(), None:
+            case ShareGroupCurrentMemberAssignmentKey(), None:
                 member = self.members.get(key.member_id)
                 if member is not None:
                     self.members[key.member_id] = replace(
                         member, member_epoch=GONE_EPOCH, previous_member_epoch=GONE_EPOCH, assigned={}
                     )
-            case ShareStatePartitionsKey(), ShareStatePartitionsValue():
-                self.states, self.has_states, self.states_since = value, True, self._now()
-            case ShareStatePartitionsKey(), None:
+            case ShareGroupStatePartitionMetadataKey(), ShareGroupStatePartitionMetadataValue():
+                self.states, self.has_states, self.states_since = StatePartitions.of(value), True, self._now()
+            case ShareGroupStatePartitionMetadataKey(), None:
                 self.states, self.has_states = NOTHING, False
 
     def _known(self, member_id: str) -> ShareGroupMember:

@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from barnabas.broker.coordinator_log.log import Appended
     from barnabas.broker.groups.share.context import ShareContext
     from barnabas.broker.groups.share.log import ShareGroupLog
+    from barnabas.broker.groups.share.states import StatePartitions
     from barnabas.broker.share.coordinator import ShareCoordinator
     from barnabas.protocol.groups.consumer_group_values import Partitions
-    from barnabas.protocol.groups.share_group_values import ShareStatePartitionsValue
 
 logger = logging.getLogger(__name__)
 
-Next = Callable[["ShareStatePartitionsValue"], "ShareStatePartitionsValue | None"]
+Next = Callable[["StatePartitions"], "StatePartitions | None"]
 """Returns the next value of the group's record from the present one; None: nothing to write."""
 
 

@@ -16,7 +16,7 @@ from barnabas.broker.groups.alarms import GroupAlarms
 from barnabas.broker.groups.share.group import ShareGroup
 from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.printable import printable
-from barnabas.protocol.groups.share_group_keys import ShareGroupKey, ShareGroupMetadataKey, ShareMemberMetadataKey
+from barnabas.protocol.groups.keys import ShareGroupKey, ShareGroupMemberMetadataKey, ShareGroupMetadataKey
 from barnabas.protocol.groups.share_group_values import ShareGroupValue
 from barnabas.protocol.messages.groups.explain_group import GroupEventKind
 
@@ -160,4 +160,4 @@ class ShareGroupLog:
 
 
 def _members_of(records: Iterable[GroupRecord]) -> list[str]:
-    return [record.key.member_id for record in records if isinstance(record.key, ShareMemberMetadataKey)]
+    return [record.key.member_id for record in records if isinstance(record.key, ShareGroupMemberMetadataKey)]

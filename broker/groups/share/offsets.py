@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Protocol
 from barnabas.broker.groups.share import states as share_states
 from barnabas.broker.groups.share.change import ShareGroupChange
 from barnabas.broker.groups.share.records import states_record
+from barnabas.broker.groups.share.states import StateTopic
 from barnabas.protocol.errors import BrokerError, ErrorCode
-from barnabas.protocol.groups.share_group_values import StateTopic
 from barnabas.protocol.messages.groups.share_group_offsets import (
     AlteredPartition,
     AlteredTopic,

@@ -12,15 +12,53 @@ shareGroupBuildPartitionDeleteRequest, sharePartitionsEligibleForOffsetDeletion,
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
-from barnabas.protocol.groups.share_group_values import ShareStatePartitionsValue, StateTopic
+from barnabas.protocol.groups.share_group_values import (
+    ShareGroupStatePartitionMetadataValue,
+    TopicInfo,
+    TopicPartitionsInfo,
+)
 
 if TYPE_CHECKING:
     from barnabas.broker.metadata.image import MetadataImage
     from barnabas.protocol.groups.consumer_group_values import Partitions
 
-NOTHING: Final = ShareStatePartitionsValue({}, {}, {})
+
+class StateTopic(NamedTuple):
+    """Partitions of a topic, and the topic's name when they were recorded."""
+
+    name: str
+    partitions: frozenset[int]
+
+
+class StatePartitions(NamedTuple):
+    """The group's record, by topic id; `deleting` has the topics' names."""
+
+    initializing: Mapping[bytes, StateTopic]
+    initialized: Mapping[bytes, StateTopic]
+    deleting: Mapping[bytes, str]
+
+    @classmethod
+    def of(cls, value: ShareGroupStatePartitionMetadataValue) -> Self:
+        """Return the states of a record."""
+        initializing, initialized = (
+            {each.topic_id: StateTopic(each.topic_name, frozenset(each.partitions)) for each in topics}
+            for topics in (value.initializing_topics, value.initialized_topics)
+        )
+        return cls(initializing, initialized, {each.topic_id: each.topic_name for each in value.deleting_topics})
+
+    def record(self) -> ShareGroupStatePartitionMetadataValue:
+        """Return the states as a record's value."""
+        initializing, initialized = (
+            tuple([TopicPartitionsInfo(each, of.name, tuple(sorted(of.partitions))) for each, of in topics.items()])
+            for topics in (self.initializing, self.initialized)
+        )
+        deleting = tuple([TopicInfo(*each) for each in self.deleting.items()])
+        return ShareGroupStatePartitionMetadataValue(initializing, initialized, deleting)
+
+
+NOTHING: Final = StatePartitions({}, {}, {})
 """Of a group without a record."""
 
 UNKNOWN_NAME: Final = "<UNKNOWN>"
@@ -28,7 +66,7 @@ UNKNOWN_NAME: Final = "<UNKNOWN>"
 
 
 def missing(
-    states: ShareStatePartitionsValue, names: Iterable[str], image: MetadataImage, *, asks_again: bool
+    states: StatePartitions, names: Iterable[str], image: MetadataImage, *, asks_again: bool
 ) -> dict[bytes, StateTopic]:
     """Return the partitions of the topics `names` whose state is neither initialized nor about to be.
 
@@ -48,17 +86,15 @@ def missing(
 
 
 def with_initializing(
-    states: ShareStatePartitionsValue, topics: Mapping[bytes, StateTopic], image: MetadataImage
-) -> ShareStatePartitionsValue:
+    states: StatePartitions, topics: Mapping[bytes, StateTopic], image: MetadataImage
+) -> StatePartitions:
     """Return the states once the initialization of `topics` was begun; topics being deleted are taken from there."""
     initializing = _union(states.initializing, topics)
     deleting = {topic_id for topic_id in states.deleting if topic_id not in initializing}
-    return ShareStatePartitionsValue(initializing, states.initialized, _named(deleting, image))
+    return StatePartitions(initializing, states.initialized, _named(deleting, image))
 
 
-def with_initialized(
-    states: ShareStatePartitionsValue, partitions: Partitions, image: MetadataImage
-) -> ShareStatePartitionsValue:
+def with_initialized(states: StatePartitions, partitions: Partitions, image: MetadataImage) -> StatePartitions:
     """Return the states once these partitions are initialized.
 
     Partitions that are no longer initializing are left out: their topic, or the topic of the states, was deleted
@@ -68,23 +104,19 @@ def with_initialized(
     for topic_id, numbers in partitions.items():
         if numbers := numbers & _numbers(states.initializing, topic_id):
             topics[topic_id] = StateTopic(_name(topic_id, image), numbers)
-    return ShareStatePartitionsValue(
+    return StatePartitions(
         _without(states.initializing, partitions), _union(states.initialized, topics), _named(states.deleting, image)
     )
 
 
-def without_initializing(
-    states: ShareStatePartitionsValue, partitions: Partitions, image: MetadataImage
-) -> ShareStatePartitionsValue:
+def without_initializing(states: StatePartitions, partitions: Partitions, image: MetadataImage) -> StatePartitions:
     """Return the states once the initialization of these partitions failed: the next heartbeat tries again."""
-    return ShareStatePartitionsValue(
+    return StatePartitions(
         _without(states.initializing, partitions), states.initialized, _named(states.deleting, image)
     )
 
 
-def all_deleting(
-    states: ShareStatePartitionsValue, image: MetadataImage
-) -> tuple[ShareStatePartitionsValue, dict[bytes, StateTopic]]:
+def all_deleting(states: StatePartitions, image: MetadataImage) -> tuple[StatePartitions, dict[bytes, StateTopic]]:
     """Return the states while all of them are being deleted, and which these are.
 
     Topics of an earlier deletion that failed are among them, with all partitions, unless they no longer exist.
@@ -96,37 +128,33 @@ def all_deleting(
         if topic is not None:
             earlier[topic_id] = StateTopic(topic.name, frozenset(topic.partitions))
     topics = _union(topics, earlier)
-    return ShareStatePartitionsValue({}, {}, {topic_id: topic.name for topic_id, topic in topics.items()}), topics
+    return StatePartitions({}, {}, {topic_id: topic.name for topic_id, topic in topics.items()}), topics
 
 
-def topics_deleting(
-    states: ShareStatePartitionsValue, topic_ids: Collection[bytes], image: MetadataImage
-) -> ShareStatePartitionsValue:
+def topics_deleting(states: StatePartitions, topic_ids: Collection[bytes], image: MetadataImage) -> StatePartitions:
     """Return the states while those of some topics are being deleted."""
     initialized = {topic_id: topic for topic_id, topic in states.initialized.items() if topic_id not in topic_ids}
-    return ShareStatePartitionsValue(
+    return StatePartitions(
         states.initializing, initialized, _named(dict.fromkeys((*states.deleting, *topic_ids)), image)
     )
 
 
-def topics_deleted(
-    states: ShareStatePartitionsValue, topic_ids: Collection[bytes], image: MetadataImage
-) -> ShareStatePartitionsValue:
+def topics_deleted(states: StatePartitions, topic_ids: Collection[bytes], image: MetadataImage) -> StatePartitions:
     """Return the states once those of some topics are deleted."""
     deleting = [topic_id for topic_id in states.deleting if topic_id not in topic_ids]
-    return ShareStatePartitionsValue(states.initializing, states.initialized, _named(deleting, image))
+    return StatePartitions(states.initializing, states.initialized, _named(deleting, image))
 
 
 def without_topics(
-    states: ShareStatePartitionsValue, topic_ids: Collection[bytes], image: MetadataImage
-) -> ShareStatePartitionsValue | None:
+    states: StatePartitions, topic_ids: Collection[bytes], image: MetadataImage
+) -> StatePartitions | None:
     """Return the states once topics were deleted from the cluster; None if the group had no state of them."""
     kept = [
         {topic_id: topic for topic_id, topic in topics.items() if topic_id not in topic_ids}
         for topics in (states.initializing, states.initialized)
     ]
     deleting = [topic_id for topic_id in states.deleting if topic_id not in topic_ids]
-    after = ShareStatePartitionsValue(kept[0], kept[1], _named(deleting, image))
+    after = StatePartitions(kept[0], kept[1], _named(deleting, image))
     is_same = len(kept[0]) == len(states.initializing) and len(kept[1]) == len(states.initialized)
     return None if is_same and len(deleting) == len(states.deleting) else after
 

@@ -23,26 +23,26 @@ from barnabas.broker.groups.streams.topics.topology import StreamsTopology
 from barnabas.broker.groups.timers import GroupTimers, session_of
 from barnabas.broker.printable import printable
 from barnabas.protocol.errors import BrokerError, ErrorCode
-from barnabas.protocol.groups.streams_group_keys import (
-    StreamsCurrentMemberAssignmentKey,
+from barnabas.protocol.groups.keys import (
+    StreamsGroupCurrentMemberAssignmentKey,
     StreamsGroupKey,
     StreamsGroupMemberMetadataKey,
     StreamsGroupMetadataKey,
+    StreamsGroupTargetAssignmentMemberKey,
+    StreamsGroupTargetAssignmentMetadataKey,
     StreamsGroupTopologyKey,
-    StreamsTargetAssignmentMemberKey,
-    StreamsTargetAssignmentMetadataKey,
 )
 from barnabas.protocol.groups.streams_group_values import (
-    StreamsCurrentMemberAssignmentValue,
+    StreamsGroupCurrentMemberAssignmentValue,
+    StreamsGroupMemberMetadataValue,
     StreamsGroupMetadataValue,
+    StreamsGroupTargetAssignmentMemberValue,
+    StreamsGroupTargetAssignmentMetadataValue,
     StreamsGroupValue,
-    StreamsMemberMetadataValue,
-    StreamsTargetAssignmentMemberValue,
-    StreamsTargetAssignmentMetadataValue,
 )
 from barnabas.protocol.messages.groups.join_group import NO_MEMBER_ID
 from barnabas.protocol.messages.groups.offset_commit import NO_GENERATION
-from barnabas.protocol.messages.groups.streams_topology import Topology
+from barnabas.protocol.messages.groups.streams_topology import Topology, tasks_of
 
 if TYPE_CHECKING:
     from barnabas.broker.groups.log.records import GroupRecord
@@ -247,31 +247,34 @@ class StreamsGroup:
         """Apply one record of the group; a tombstone undoes the record of its key."""
         match key, value:
             case StreamsGroupMetadataKey(), StreamsGroupMetadataValue():
-                self.epoch, self.metadata_hash, self.validated_epoch = value[:3]
-                self.assignment_configs = {each.key: each.value for each in value.assignment_configs or ()}
+                self.epoch, self.metadata_hash = value.epoch, value.metadata_hash
+                self.validated_epoch = value.validated_topology_epoch
+                self.assignment_configs = {each.key: each.value for each in value.last_assignment_configs or ()}
             case StreamsGroupTopologyKey(), Topology():
                 self.topology = StreamsTopology(value)
                 self.is_checked = False
             case StreamsGroupTopologyKey(), None:
                 self.topology = None
-            case StreamsGroupMemberMetadataKey(), StreamsMemberMetadataValue():
+            case StreamsGroupMemberMetadataKey(), StreamsGroupMemberMetadataValue():
                 old = self.members.get(key.member_id, StreamsGroupMember(key.member_id))
                 self._put(old.with_metadata(value))
             case StreamsGroupMemberMetadataKey(), None:
                 self._remove(key.member_id)
-            case StreamsTargetAssignmentMetadataKey(), StreamsTargetAssignmentMetadataValue():
-                self.assignment_epoch, self.assignment_ms = value
-            case StreamsTargetAssignmentMetadataKey(), None:
+            case StreamsGroupTargetAssignmentMetadataKey(), StreamsGroupTargetAssignmentMetadataValue():
+                self.assignment_epoch, self.assignment_ms = value.assignment_epoch, value.assignment_timestamp
+            case StreamsGroupTargetAssignmentMetadataKey(), None:
                 self.assignment_epoch, self.assignment_ms = -1, 0
-            case StreamsTargetAssignmentMemberKey(), StreamsTargetAssignmentMemberValue():
-                self.target[key.member_id] = TaskSet(*value)
-            case StreamsTargetAssignmentMemberKey(), None:
+            case StreamsGroupTargetAssignmentMemberKey(), StreamsGroupTargetAssignmentMemberValue():
+                self.target[key.member_id] = TaskSet(
+                    tasks_of(value.active_tasks), tasks_of(value.standby_tasks), tasks_of(value.warmup_tasks)
+                )
+            case StreamsGroupTargetAssignmentMemberKey(), None:
                 self.target.pop(key.member_id, None)
-            case StreamsCurrentMemberAssignmentKey(), StreamsCurrentMemberAssignmentValue():
+            case StreamsGroupCurrentMemberAssignmentKey(), StreamsGroupCurrentMemberAssignmentValue():
                 old = self.members.get(key.member_id, StreamsGroupMember(key.member_id))
                 self._put(old.with_current(value))
                 self._time_revocation(self.members[key.member_id])
-            case StreamsCurrentMemberAssignmentKey(), None:
+            case StreamsGroupCurrentMemberAssignmentKey(), None:
                 self._forget_tasks(key.member_id)
 
     def _put(self, member: StreamsGroupMember) -> None:

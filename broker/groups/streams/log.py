@@ -15,7 +15,7 @@ from barnabas.broker.groups.alarms import GroupAlarms
 from barnabas.broker.groups.log.records import GroupRecord
 from barnabas.broker.groups.streams.group import StreamsGroup
 from barnabas.protocol.errors import BrokerError
-from barnabas.protocol.groups.streams_group_keys import (
+from barnabas.protocol.groups.keys import (
     StreamsGroupKey,
     StreamsGroupMemberMetadataKey,
     StreamsGroupMetadataKey,

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.groups.streams.tasks import HOLDS_NONE, HeldTasks
 from barnabas.protocol.groups.streams_group_values import (
-    StreamsCurrentMemberAssignmentValue,
-    StreamsMemberMetadataValue,
+    HeldTaskIds,
+    StreamsGroupCurrentMemberAssignmentValue,
+    StreamsGroupMemberMetadataValue,
 )
-from barnabas.protocol.messages.groups.streams_topology import by_key
+from barnabas.protocol.messages.groups.streams_topology import by_key, tasks_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,37 +73,62 @@ class StreamsGroupMember:
                 return epoch
         return None
 
-    def with_metadata(self, value: StreamsMemberMetadataValue) -> StreamsGroupMember:
+    def with_metadata(self, value: StreamsGroupMemberMetadataValue) -> StreamsGroupMember:
         """Return the member with this metadata."""
-        return replace(self, **value._asdict())
+        return replace(self, **value.as_dict())
 
-    def with_current(self, value: StreamsCurrentMemberAssignmentValue) -> StreamsGroupMember:
+    def with_current(self, value: StreamsGroupCurrentMemberAssignmentValue) -> StreamsGroupMember:
         """Return the member with this current assignment."""
         return replace(
             self,
             member_epoch=value.member_epoch,
             previous_member_epoch=value.previous_member_epoch,
             state=MemberState.of(value.state),
-            assigned=HeldTasks(value.active, value.standby, value.warmup),
-            pending_revocation=HeldTasks(value.active_revoked, value.standby_revoked, value.warmup_revoked),
+            assigned=HeldTasks(
+                value.epochs_of(value.active_tasks), tasks_of(value.standby_tasks), tasks_of(value.warmup_tasks)
+            ),
+            pending_revocation=HeldTasks(
+                value.epochs_of(value.active_tasks_pending_revocation),
+                tasks_of(value.standby_tasks_pending_revocation),
+                tasks_of(value.warmup_tasks_pending_revocation),
+            ),
         )
 
-    def metadata_record(self) -> StreamsMemberMetadataValue:
+    def metadata_record(self) -> StreamsGroupMemberMetadataValue:
         """Return its metadata as a record's value."""
-        return StreamsMemberMetadataValue(
-            self.instance_id,
-            self.rack_id,
-            self.client_id,
-            self.client_host,
-            self.rebalance_timeout_ms,
-            self.topology_epoch,
-            self.process_id,
-            self.user_endpoint,
-            by_key(self.client_tags),
+        return StreamsGroupMemberMetadataValue(
+            instance_id=self.instance_id,
+            rack_id=self.rack_id,
+            client_id=self.client_id,
+            client_host=self.client_host,
+            rebalance_timeout_ms=self.rebalance_timeout_ms,
+            topology_epoch=self.topology_epoch,
+            process_id=self.process_id,
+            user_endpoint=self.user_endpoint,
+            client_tags=by_key(self.client_tags),
         )
 
-    def current_record(self) -> StreamsCurrentMemberAssignmentValue:
+    def current_record(self) -> StreamsGroupCurrentMemberAssignmentValue:
         """Return its current assignment as a record's value."""
-        return StreamsCurrentMemberAssignmentValue(
-            self.member_epoch, self.previous_member_epoch, int(self.state), *self.assigned, *self.pending_revocation
+        return StreamsGroupCurrentMemberAssignmentValue(
+            self.member_epoch,
+            self.previous_member_epoch,
+            int(self.state),
+            *_rows(self.assigned),
+            *_rows(self.pending_revocation),
         )
+
+
+def _rows(held: HeldTasks) -> tuple[tuple[HeldTaskIds, ...], ...]:
+    """Return the tasks of the three kinds as a record has them."""
+    active = tuple(
+        [
+            HeldTaskIds(each, tuple(numbers := sorted(epochs)), tuple([epochs[number] for number in numbers]))
+            for each, epochs in sorted(held.active.items())
+        ]
+    )
+    others = [
+        tuple([HeldTaskIds(each, tuple(sorted(numbers))) for each, numbers in sorted(tasks.items())])
+        for tasks in (held.standby, held.warmup)
+    ]
+    return (active, *others)

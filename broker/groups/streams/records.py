@@ -10,19 +10,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.broker.groups.log.records import GroupRecord
-from barnabas.protocol.groups.streams_group_keys import (
-    StreamsCurrentMemberAssignmentKey,
+from barnabas.protocol.groups.keys import (
+    StreamsGroupCurrentMemberAssignmentKey,
     StreamsGroupMemberMetadataKey,
     StreamsGroupMetadataKey,
+    StreamsGroupTargetAssignmentMemberKey,
+    StreamsGroupTargetAssignmentMetadataKey,
     StreamsGroupTopologyKey,
-    StreamsTargetAssignmentMemberKey,
-    StreamsTargetAssignmentMetadataKey,
 )
 from barnabas.protocol.groups.streams_group_values import (
     StreamsGroupMetadataValue,
-    StreamsTargetAssignmentMemberValue,
-    StreamsTargetAssignmentMetadataValue,
+    StreamsGroupTargetAssignmentMemberValue,
+    StreamsGroupTargetAssignmentMetadataValue,
 )
+from barnabas.protocol.messages.groups.streams_topology import task_ids
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -49,28 +50,30 @@ def member_record(group_id: str, member: StreamsGroupMember) -> GroupRecord:
 
 def current_record(group_id: str, member: StreamsGroupMember) -> GroupRecord:
     """Return the record of the member's current assignment."""
-    return GroupRecord(StreamsCurrentMemberAssignmentKey(group_id, member.member_id), member.current_record())
+    return GroupRecord(StreamsGroupCurrentMemberAssignmentKey(group_id, member.member_id), member.current_record())
 
 
 def target_record(group_id: str, member_id: str, target: TaskSet) -> GroupRecord:
     """Return the record of the member's target assignment."""
     return GroupRecord(
-        StreamsTargetAssignmentMemberKey(group_id, member_id), StreamsTargetAssignmentMemberValue(*target)
+        StreamsGroupTargetAssignmentMemberKey(group_id, member_id),
+        StreamsGroupTargetAssignmentMemberValue(*map(task_ids, target)),
     )
 
 
 def target_epoch_record(group_id: str, epoch: int, timestamp_ms: int) -> GroupRecord:
     """Return the record of the epoch that the target assignments belong to."""
     return GroupRecord(
-        StreamsTargetAssignmentMetadataKey(group_id), StreamsTargetAssignmentMetadataValue(epoch, timestamp_ms)
+        StreamsGroupTargetAssignmentMetadataKey(group_id),
+        StreamsGroupTargetAssignmentMetadataValue(epoch, timestamp_ms),
     )
 
 
 def member_tombstones(group_id: str, member_id: str) -> list[GroupRecord]:
     """Return the records that remove a member."""
     return [
-        GroupRecord(StreamsCurrentMemberAssignmentKey(group_id, member_id), None),
-        GroupRecord(StreamsTargetAssignmentMemberKey(group_id, member_id), None),
+        GroupRecord(StreamsGroupCurrentMemberAssignmentKey(group_id, member_id), None),
+        GroupRecord(StreamsGroupTargetAssignmentMemberKey(group_id, member_id), None),
         GroupRecord(StreamsGroupMemberMetadataKey(group_id, member_id), None),
     ]
 
@@ -79,9 +82,9 @@ def group_tombstones(group_id: str, member_ids: Iterable[str]) -> list[GroupReco
     """Return the records that remove a group with its members."""
     ids = list(member_ids)
     return [
-        *(GroupRecord(StreamsCurrentMemberAssignmentKey(group_id, each), None) for each in ids),
-        *(GroupRecord(StreamsTargetAssignmentMemberKey(group_id, each), None) for each in ids),
-        GroupRecord(StreamsTargetAssignmentMetadataKey(group_id), None),
+        *(GroupRecord(StreamsGroupCurrentMemberAssignmentKey(group_id, each), None) for each in ids),
+        *(GroupRecord(StreamsGroupTargetAssignmentMemberKey(group_id, each), None) for each in ids),
+        GroupRecord(StreamsGroupTargetAssignmentMetadataKey(group_id), None),
         *(GroupRecord(StreamsGroupMemberMetadataKey(group_id, each), None) for each in ids),
         GroupRecord(StreamsGroupMetadataKey(group_id), None),
         GroupRecord(StreamsGroupTopologyKey(group_id), None),

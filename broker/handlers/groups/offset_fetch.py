@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from barnabas.broker.metadata.view import MetadataView
     from barnabas.broker.network.session import Session
     from barnabas.broker.probes import ApiProbe
-    from barnabas.protocol.groups.offsets import OffsetCommitValue
+    from barnabas.protocol.groups.values import OffsetCommitValue
 
 
 class _FetchedOffsets(NamedTuple):

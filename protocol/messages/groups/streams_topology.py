@@ -5,9 +5,10 @@ A topology has subtopologies. A subtopology is divided into tasks, one for each 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
+from barnabas.protocol.wire.records import RecordValue
 from barnabas.protocol.wire.structures import Struct
 from barnabas.protocol.wire.types import Int16, Int32, Int64, String, UInt16
 
@@ -15,11 +16,11 @@ Tasks: TypeAlias = Mapping[str, frozenset[int]]
 """Tasks: partitions by subtopology id."""
 
 
-class TaskIds(Struct):
-    """The tasks of one subtopology in a message."""
+class TaskIds(Struct, frozen=True, kw_only=False):
+    """The tasks of one subtopology in a message or a record."""
 
     subtopology_id: String
-    partitions: Sequence[Int32]
+    partitions: tuple[Int32, ...]
 
 
 class TaskOffset(Struct):
@@ -30,21 +31,21 @@ class TaskOffset(Struct):
     offset: Int64
 
 
-class KeyValue(Struct):
+class KeyValue(Struct, frozen=True):
     """A config of a topic, or a tag of a client."""
 
     key: String
     value: String
 
 
-class Endpoint(Struct):
+class Endpoint(Struct, frozen=True):
     """Where a member answers interactive queries."""
 
     host: String
     port: UInt16
 
 
-class TopicInfo(Struct):
+class TopicInfo(Struct, frozen=True):
     """An internal topic. `partitions`, `replication_factor`: 0 if the broker decides."""
 
     name: String
@@ -53,7 +54,7 @@ class TopicInfo(Struct):
     configs: tuple[KeyValue, ...] = ()
 
 
-class CopartitionGroup(Struct):
+class CopartitionGroup(Struct, frozen=True):
     """Source topics with equal numbers of partitions: positions in the lists of their subtopology."""
 
     source_topics: tuple[Int16, ...] = ()
@@ -61,7 +62,7 @@ class CopartitionGroup(Struct):
     repartition_source_topics: tuple[Int16, ...] = ()
 
 
-class Subtopology(Struct):
+class Subtopology(Struct, frozen=True):
     """A part of the topology whose tasks are independent of each other."""
 
     subtopology_id: String
@@ -73,7 +74,7 @@ class Subtopology(Struct):
     copartition_groups: tuple[CopartitionGroup, ...] = ()
 
 
-class Topology(Struct):
+class Topology(RecordValue, flexible=0, frozen=True):
     """`epoch` is chosen by the application."""
 
     epoch: Int32
@@ -90,6 +91,6 @@ def tasks_of(rows: Iterable[TaskIds]) -> dict[str, frozenset[int]]:
     return {each.subtopology_id: frozenset(each.partitions) for each in rows}
 
 
-def task_ids(tasks: Tasks) -> list[TaskIds]:
-    """Return tasks for a message, in the order of subtopologies and partitions."""
-    return [TaskIds(subtopology_id=each, partitions=sorted(tasks[each])) for each in sorted(tasks)]
+def task_ids(tasks: Tasks) -> tuple[TaskIds, ...]:
+    """Return tasks for a message or a record, in the order of subtopologies and partitions."""
+    return tuple([TaskIds(each, tuple(sorted(tasks[each]))) for each in sorted(tasks)])

@@ -105,7 +105,7 @@ def test_a_session_that_ends_begins_a_rebalance_and_the_last_one_leaves_the_grou
     host.pass_time(SESSION_MS)
     assert (host.group.state, len(host.group.roster), host.group.generation) == (GroupState.EMPTY, 0, 2)
     value = host.write_done()
-    assert (value.generation, value.protocol_type, value.protocol, value.members) == (2, "consumer", None, [])
+    assert (value.generation, value.protocol_type, value.protocol, value.members) == (2, "consumer", None, ())
     assert host.group.wake_at == math.inf
 
 

@@ -9,7 +9,7 @@ import pytest
 from barnabas.broker.groups.consumer.settings import ConsumerGroupSettings
 from barnabas.broker.groups.group import GroupState
 from barnabas.protocol.errors import BrokerError, ErrorCode
-from barnabas.protocol.groups.metadata import GroupMetadataValue, MemberMetadata
+from barnabas.protocol.groups.values import GroupMetadataValue, MemberMetadata
 from tests.support.groups.consumer_groups import GROUP, REBALANCE_MS, SESSION_MS, ConsumerGroupHost, assigned
 
 
@@ -277,8 +277,16 @@ def test_a_read_only_broker_never_removes_a_member(host: ConsumerGroupHost) -> N
     host.join("a", ["t"])
     again = host.restarted(reads_only=True)
     again.log.fails = True
-    member = MemberMetadata("m", None, "client", "/", SESSION_MS, SESSION_MS, b"", b"")
-    again.classic.load("old", GroupMetadataValue("consumer", 1, "range", "m", members=[member]))
+    member = MemberMetadata(
+        member_id="m",
+        client_id="client",
+        client_host="/",
+        rebalance_timeout=SESSION_MS,
+        session_timeout=SESSION_MS,
+        subscription=b"",
+        assignment=b"",
+    )
+    again.classic.load("old", GroupMetadataValue("consumer", 1, "range", "m", members=(member,)))
     again.clock.pass_time(100 * SESSION_MS)
     assert again.state == host.state == "Stable"
     old = again.classic.get("old")

@@ -17,8 +17,8 @@ from barnabas.broker.coordinator_log.topic import partition_of
 from barnabas.broker.handlers.groups.offset_fetch import OffsetFetchHandler
 from barnabas.broker.probes import ApiProbe
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.groups.keys import GroupMetadataKey, OffsetCommitKey, decode_key, encode_key
-from barnabas.protocol.groups.offsets import OffsetCommitValue, decode_offset_commit, encode_offset_commit
+from barnabas.protocol.groups.keys import GroupMetadataKey, OffsetCommitKey, decode_key
+from barnabas.protocol.groups.values import OffsetCommitValue
 from barnabas.protocol.messages.groups.offset_fetch import OffsetFetchGroup, OffsetFetchRequest, OffsetFetchTopic
 from barnabas.protocol.records.batch import iter_batches
 from barnabas.protocol.records.builder import RecordBatchBuilder
@@ -248,7 +248,7 @@ def test_a_commit_is_one_batch_and_a_deletion_is_tombstones(tmp_path: Path) -> N
         kafka.call("delete_groups", 2, groups_names=("g",))
     first, second = stored(tmp_path, "g", 3)
     assert [decode_key(key) for key, _ in first] == [OffsetCommitKey("g", "t", 0), OffsetCommitKey("g", "t", 1)]
-    values = [decode_offset_commit(value) for _, value in first]
+    values = [OffsetCommitValue.from_bytes(value) for _, value in first]
     assert [(each.offset, each.leader_epoch, each.metadata, each.topic_id) for each in values] == [
         (3, 5, "m", topic_id.bytes),
         (4, 5, "m", topic_id.bytes),
@@ -327,8 +327,8 @@ def produce_raw(kafka: KafkaWire, client_id: str, partition: int, key: bytes, va
 def test_only_kafkas_administrator_may_produce_to_the_offsets_topic(kafka: KafkaWire) -> None:
     create_topic(kafka, "produced")
     assert commit(kafka, "g", "produced", {0: 1}) == [0]
-    key = encode_key(OffsetCommitKey("produced", "produced", 0))
-    value = encode_offset_commit(OffsetCommitValue(1))
+    key = OffsetCommitKey("produced", "produced", 0).to_bytes()
+    value = OffsetCommitValue(1).to_bytes()
     partition = partition_of("g", 50)  # the commit needed its log; logs of other partitions may not exist yet
     assert produce_raw(kafka, "somebody", partition, key, value) == 17
     assert produce_raw(kafka, "__admin_client", partition, key, value) == 0
@@ -341,7 +341,7 @@ def test_a_partition_that_cannot_be_loaded_refuses_its_groups_and_no_others(tmp_
         create_topic(kafka, "t")
         for group in ("broken", "sound"):
             assert commit(kafka, group, "t", {0: 1}) == [0]
-        key = encode_key(OffsetCommitKey("broken", "t", 0))
+        key = OffsetCommitKey("broken", "t", 0).to_bytes()
         assert produce_raw(kafka, "__admin_client", broken, key, b"\x00\x63 of the future") == 0
         daemon.stop()
     with start_daemon(tmp_path) as daemon, KafkaWire(daemon.host, daemon.port) as kafka:
@@ -352,7 +352,7 @@ def test_a_partition_that_cannot_be_loaded_refuses_its_groups_and_no_others(tmp_
         assert commit(kafka, "broken", "t", {0: 2}) == [15]
         listed = kafka.call("list_groups", 5)
         assert (listed.error_code, [group.group_id for group in listed.groups]) == (0, ["sound"])
-        assert "version 99 of an offset commit" in daemon.log
+        assert "OffsetCommitValue has version 99" in daemon.log
 
 
 def test_offsets_that_outlived_their_topic_are_deleted_when_they_are_loaded(tmp_path: Path) -> None:
@@ -361,7 +361,7 @@ def test_offsets_that_outlived_their_topic_are_deleted_when_they_are_loaded(tmp_
         assert commit(kafka, "g", "t", {0: 1}) == [0]
         for number, topic_id in ((1, b"an older topic t"), (2, ZERO_UUID)):
             key, value = OffsetCommitKey("g", "t", number), OffsetCommitValue(9, topic_id=topic_id)
-            raw = encode_key(key), encode_offset_commit(value)
+            raw = key.to_bytes(), value.to_bytes()
             assert produce_raw(kafka, "__admin_client", partition_of("g", 50), *raw) == 0
         daemon.kill()
     with start_daemon(tmp_path) as daemon, KafkaWire(daemon.host, daemon.port) as kafka:

@@ -6,7 +6,7 @@ import pytest
 
 from barnabas.broker.groups.group import SINCE_COMMIT, OffsetExpiry
 from barnabas.broker.groups.offsets.expiry import is_expired
-from barnabas.protocol.groups.offsets import OffsetCommitValue
+from barnabas.protocol.groups.values import OffsetCommitValue
 
 RETENTION_MS = 1000
 

@@ -13,9 +13,8 @@ from barnabas.broker.storage.log.append import AppendOrigin
 from barnabas.broker.storage.log.partition_log import PartitionLog
 from barnabas.protocol.compression import CODECS, Codec
 from barnabas.protocol.errors import DecodeError
-from barnabas.protocol.groups.keys import GroupMetadataKey, OffsetCommitKey, encode_key
-from barnabas.protocol.groups.metadata import GroupMetadataValue
-from barnabas.protocol.groups.offsets import OffsetCommitValue, encode_offset_commit
+from barnabas.protocol.groups.keys import GroupMetadataKey, OffsetCommitKey
+from barnabas.protocol.groups.values import GroupMetadataValue, OffsetCommitValue
 from tests.support.storage.bench import START_MS, LogBench, batch, log_config
 from tests.support.storage.transactions import end
 
@@ -81,7 +80,7 @@ def test_pending_offsets_of_other_partitions_groups_are_skipped(log: PartitionLo
 
 def test_a_pending_offset_that_does_not_decode_stops_the_load(log: PartitionLog) -> None:
     data = batch(
-        (START_MS, encode_key(OffsetCommitKey("g", "t", 0)), b"\x00\x09"),
+        (START_MS, OffsetCommitKey("g", "t", 0).to_bytes(), b"\x00\x09"),
         producer_id=7,
         producer_epoch=0,
         base_sequence=0,
@@ -107,7 +106,7 @@ def test_records_of_other_partitions_and_unknown_kinds_are_counted_and_skipped(l
     assert loaded.skipped == 2
 
 
-@pytest.mark.parametrize("key", [b"\x00\x01\x00\x05g", encode_key(OffsetCommitKey("g", "t", 0))])
+@pytest.mark.parametrize("key", [b"\x00\x01\x00\x05g", OffsetCommitKey("g", "t", 0).to_bytes()])
 def test_a_record_that_does_not_decode_stops_the_load(log: PartitionLog, key: bytes) -> None:
     append(log, offset("g", 1))
     log.append_as_leader(batch((START_MS, key, b"\x00\x09")), leader_epoch=0)
@@ -118,7 +117,7 @@ def test_a_record_that_does_not_decode_stops_the_load(log: PartitionLog, key: by
 def in_transaction(log: PartitionLog, record: GroupRecord) -> None:
     assert isinstance(record.value, OffsetCommitValue)
     data = batch(
-        (START_MS, encode_key(record.key), encode_offset_commit(record.value)),
+        (START_MS, record.key.to_bytes(), record.value.to_bytes()),
         producer_id=7,
         producer_epoch=0,
         base_sequence=0,

@@ -19,7 +19,7 @@ from barnabas.broker.storage.log.append import AppendOrigin
 from barnabas.broker.storage.log.partition_log import PartitionLog
 from barnabas.protocol.compression import Codec
 from barnabas.protocol.groups.keys import OffsetCommitKey
-from barnabas.protocol.groups.offsets import OffsetCommitValue
+from barnabas.protocol.groups.values import OffsetCommitValue
 from tests.support.storage.bench import START_MS, LogBench, log_config
 from tests.support.storage.transactions import end
 

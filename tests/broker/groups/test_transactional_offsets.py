@@ -11,7 +11,7 @@ import pytest
 
 from barnabas.broker.coordinator_log.topic import partition_of
 from barnabas.protocol.groups.keys import OffsetCommitKey, decode_key
-from barnabas.protocol.groups.offsets import decode_offset_commit
+from barnabas.protocol.groups.values import OffsetCommitValue
 from barnabas.protocol.records.batch import iter_batches
 from barnabas.protocol.records.end_marker import decode_end_marker
 from barnabas.protocol.records.reader import read_records
@@ -298,7 +298,7 @@ def test_a_commit_is_one_transactional_batch_as_kafkas_coordinator_writes_it(tmp
         OffsetCommitKey("g", "t", 0),
         OffsetCommitKey("g", "t", 1),
     ]
-    values = [decode_offset_commit(each.value or b"") for each in records]
+    values = [OffsetCommitValue.from_bytes(each.value or b"") for each in records]
     assert [(each.offset, each.leader_epoch, each.metadata, each.topic_id) for each in values] == [
         (3, -1, "m", ZERO_UUID),
         (4, -1, "m", ZERO_UUID),

@@ -16,7 +16,7 @@ from barnabas.broker.storage.log_manager import LogManager
 from barnabas.clients.group_offsets import CommittedOffset
 from barnabas.config.loader import load
 from barnabas.protocol.groups.keys import OffsetCommitKey
-from barnabas.protocol.groups.offsets import OffsetCommitValue
+from barnabas.protocol.groups.values import OffsetCommitValue
 from tests.support.daemon import start_daemon
 from tests.support.metrics import metric
 from tests.support.storage.bench import append, batch

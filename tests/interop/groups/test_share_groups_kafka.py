@@ -7,8 +7,7 @@ import shutil
 from pathlib import Path
 
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.groups.keys import decode_key
-from barnabas.protocol.groups.share_group_keys import ShareGroupKey, ShareTargetMetadataKey
+from barnabas.protocol.groups.keys import ShareGroupKey, ShareGroupTargetAssignmentMetadataKey, decode_key
 from barnabas.protocol.records import iter_batches, read_records
 from barnabas.protocol.topic_name import OFFSETS_TOPIC
 from tests.support.daemon import start_daemon
@@ -61,7 +60,7 @@ def share_records(data: Path) -> list[tuple[ShareGroupKey, bytes | None]]:
             for record in () if batch.is_control else read_records(batch):
                 key = decode_key(record.key or b"")
                 value = record.value
-                if isinstance(key, ShareTargetMetadataKey) and value is not None:
+                if isinstance(key, ShareGroupTargetAssignmentMetadataKey) and value is not None:
                     value = value[:-_TIMESTAMP_BYTES]
                 if isinstance(key, ShareGroupKey):
                     found.append((key, value))

@@ -8,21 +8,12 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.groups.consumer.loading import consumer_group_record
-from barnabas.broker.groups.share.loading import share_group_record
-from barnabas.broker.groups.streams.loading import streams_group_record
-from barnabas.protocol.groups import keys
-from barnabas.protocol.groups.consumer_group_values import encode_consumer_group_value
 from barnabas.protocol.groups.consumer_protocol import (
     decode_assignment,
     decode_subscription,
     encode_assignment,
     encode_subscription,
 )
-from barnabas.protocol.groups.metadata import decode_group_metadata, encode_group_metadata
-from barnabas.protocol.groups.offsets import decode_offset_commit, encode_offset_commit
-from barnabas.protocol.groups.share_group_values import encode_share_group_value
-from barnabas.protocol.groups.streams_group_values import encode_streams_group_value
 from barnabas.protocol.metadata import control, frame
 from tests.protocol.kafka.differences import UNREAD_FIELDS, UNREAD_RECORDS
 from tests.support.kafka.declared_records import DECLARED_RECORDS
@@ -31,11 +22,6 @@ from tests.support.kafka.definitions import NEWEST, VERSIONS, definition, load, 
 Codec = Callable[[int, bytes], bytes]
 """Decodes a record's bytes without its version, and encodes what came out."""
 
-GROUP_VALUES: dict[str, tuple[Callable[[Any, bytes], Any], Callable[[Any], bytes]]] = {
-    "Consumer": (consumer_group_record, encode_consumer_group_value),
-    "ShareGr": (share_group_record, encode_share_group_value),
-    "Streams": (streams_group_record, encode_streams_group_value),
-}
 CONTROL = {
     "LeaderChangeMessage": control.LeaderChange,
     "SnapshotHeaderRecord": control.SnapshotHeader,
@@ -44,8 +30,6 @@ CONTROL = {
     "VotersRecord": control.KRaftVoters,
 }
 VERSIONED: dict[str, Callable[[int, bytes], bytes | bytearray]] = {
-    "GroupMetadataValue": lambda version, data: encode_group_metadata(decode_group_metadata(data), version),
-    "OffsetCommitValue": lambda version, data: encode_offset_commit(decode_offset_commit(data), version),
     "ConsumerProtocolAssignment": lambda _, data: encode_assignment(decode_assignment(data)),
     "ConsumerProtocolSubscription": lambda _, data: encode_subscription(decode_subscription(data)),
 }
@@ -62,10 +46,6 @@ def codecs() -> dict[str, Codec]:
             found[name] = control_record(CONTROL[name])
         elif name in VERSIONED:
             found[name] = versioned(VERSIONED[name])
-        elif each["type"] == "coordinator-key":
-            found[name] = group_key(each["apiKey"])
-        elif each["type"] == "coordinator-value":
-            found[name] = group_value(name)
         else:
             found[name] = metadata_record(frame._SERVED[each["apiKey"]][0])
     return found
@@ -75,29 +55,12 @@ def versioned(through: Callable[[int, bytes], bytes | bytearray]) -> Codec:
     return lambda version, body: bytes(through(version, version.to_bytes(2, "big") + body)[2:])
 
 
-def key_of_group(key: int, body: bytes) -> Any:
-    found = keys.decode_key(key.to_bytes(2, "big") + body)
-    assert not isinstance(found, keys.UnknownKey)
-    return found
-
-
-def group_key(key: int) -> Codec:
-    return lambda _, body: keys.encode_key(key_of_group(key, body))[2:]
-
-
 def control_record(kind: Any) -> Codec:
     return lambda _, body: kind.decode(body).encode()
 
 
 def metadata_record(kind: Any) -> Codec:
     return lambda version, body: kind.decode(body, version).encode(version)
-
-
-def group_value(name: str) -> Codec:
-    decode, encode = GROUP_VALUES[name[:7] if name[0] == "S" else "Consumer"]
-    their_key = name.removesuffix("Value") + "Key"
-    key = key_of_group(load(NEWEST)[their_key]["apiKey"], definition(NEWEST, their_key, 0).encode({}))
-    return versioned(lambda _, data: encode(decode(key, data).value))
 
 
 CODECS = codecs()

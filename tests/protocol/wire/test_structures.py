@@ -148,7 +148,7 @@ def test_bytes_after_the_last_field_are_ignored_unless_the_message_is_whole() ->
     data = asked(1).encode(1)
     assert Ask.decode(1, data + b"more") == asked(1)
     assert Ask.decode_whole(1, data) == asked(1)
-    with pytest.raises(DecodeError, match=f"4 bytes are left over after position {len(data)}"):
+    with pytest.raises(DecodeError, match="4 bytes are left over"):
         Ask.decode_whole(1, data + b"more")
 
 
@@ -317,7 +317,7 @@ def test_a_tagged_structure_is_marked_0_for_null_and_1_otherwise(value: Struct, 
 
 def test_a_tagged_field_must_be_as_long_as_its_value() -> None:
     for data, sentence in (
-        ("0001 01 01 09 000000000000000500", "count: 1 bytes are left over"),
+        ("0001 01 01 09 000000000000000500", "count: a tagged field of 9 bytes, not 8"),
         ("0001 01 00 02 0000", "inner: 1 bytes are left over"),
         ("0001 01 00 01 02", "inner: a structure that is neither null nor present, but 2"),
     ):

@@ -15,10 +15,9 @@ from barnabas.broker.groups.classic.settings import GroupSettings
 from barnabas.broker.groups.client import JoiningClient
 from barnabas.broker.groups.consumer.group import ConsumerGroup
 from barnabas.broker.groups.consumer.groups import ConsumerGroups
-from barnabas.broker.groups.consumer.loading import consumer_group_record, replay_rank
 from barnabas.broker.groups.consumer.settings import ConsumerGroupSettings, GroupContext
 from barnabas.broker.groups.log.group_log import GroupLog
-from barnabas.broker.groups.log.records import GroupRecord, GroupValue, TransactionWriter
+from barnabas.broker.groups.log.records import GroupRecord, TransactionWriter, replay_rank
 from barnabas.broker.groups.membership import ClassicMembership
 from barnabas.broker.groups.offsets.expiry import OffsetExpiryTask
 from barnabas.broker.groups.offsets.pending import PendingOffset, PendingRecord
@@ -33,14 +32,13 @@ from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.probes import ApiProbe, GroupProbe
 from barnabas.broker.storage.log.append import TransactionEnd
 from barnabas.protocol.errors import BrokerError, ErrorCode
-from barnabas.protocol.groups.consumer_group_keys import ConsumerGroupKey
-from barnabas.protocol.groups.consumer_group_values import ConsumerGroupValue, encode_consumer_group_value
 from barnabas.protocol.groups.consumer_protocol import Subscription, encode_subscription
-from barnabas.protocol.groups.keys import GroupMetadataKey, OffsetCommitKey, decode_key, encode_key
-from barnabas.protocol.groups.metadata import GroupMetadataValue, decode_group_metadata, encode_group_metadata
-from barnabas.protocol.groups.offsets import OffsetCommitValue, decode_offset_commit, encode_offset_commit
-from barnabas.protocol.groups.share_group_values import ShareGroupValue, encode_share_group_value
-from barnabas.protocol.groups.streams_group_values import StreamsGroupValue, encode_streams_group_value
+from barnabas.protocol.groups.keys import ConsumerGroupKey, GroupMetadataKey, OffsetCommitKey, decode_key
+from barnabas.protocol.groups.values import (
+    GroupMetadataValue,
+    OffsetCommitValue,
+    decode_value,
+)
 from barnabas.protocol.messages.groups.consumer_group_heartbeat import (
     LEAVE_EPOCH,
     ConsumerGroupHeartbeatRequest,
@@ -249,7 +247,8 @@ class _Log:
                 if is_commit and offset > self._record_offsets.get(key, -1):
                     self._set(key, offset, data)
         for offset, record in enumerate(records, self._base_offset(number)):
-            key, value = encode_key(record.key), _encoded(record.value)
+            key = record.key.to_bytes()
+            value = None if record.value is None else record.value.to_bytes()
             if writer is None:
                 self._set(key, offset, value)
             else:
@@ -270,23 +269,8 @@ class _Log:
                 key = decode_key(data)
                 assert isinstance(key, OffsetCommitKey)
                 is_superseded = offset < self._record_offsets.get(data, -1)
-                pending = PendingOffset(decode_offset_commit(value), offset, is_superseded)
+                pending = PendingOffset(OffsetCommitValue.from_bytes(value), offset, is_superseded)
                 yield PendingRecord((0, producer_id), key, pending)
-
-
-def _encoded(value: GroupValue) -> bytes | None:
-    if value is None:
-        return None
-    if isinstance(value, GroupMetadataValue):
-        return encode_group_metadata(value)
-    if isinstance(value, OffsetCommitValue):
-        return encode_offset_commit(value)
-    if isinstance(value, ShareGroupValue):
-        return encode_share_group_value(value)
-    if isinstance(value, StreamsGroupValue):
-        return encode_streams_group_value(value)
-    assert isinstance(value, ConsumerGroupValue)
-    return encode_consumer_group_value(value)
 
 
 class _Config:
@@ -358,11 +342,11 @@ class ConsumerGroupHost:
             if value is None:
                 continue
             if isinstance(key, ConsumerGroupKey):
-                records.append(consumer_group_record(key, value))
+                records.append(GroupRecord(key, decode_value(key, value)))
             elif isinstance(key, GroupMetadataKey):
-                host.classic.load(key.group, decode_group_metadata(value))
+                host.classic.load(key.group, GroupMetadataValue.from_bytes(value))
             elif isinstance(key, OffsetCommitKey):
-                host.offsets.committed.put(key, decode_offset_commit(value))
+                host.offsets.committed.put(key, OffsetCommitValue.from_bytes(value))
         for record in self.log.pending_records():
             host.offsets.pending.put(record)
         host.groups.load(sorted(records, key=replay_rank))

@@ -24,8 +24,7 @@ from typing import Any
 from confluent_kafka import Producer
 
 from barnabas.protocol.groups.keys import GroupMetadataKey, OffsetCommitKey, decode_key
-from barnabas.protocol.groups.metadata import decode_group_metadata
-from barnabas.protocol.groups.offsets import decode_offset_commit
+from barnabas.protocol.groups.values import GroupMetadataValue, OffsetCommitValue
 from barnabas.protocol.records.batch import iter_batches
 from barnabas.protocol.records.reader import read_records
 from barnabas.protocol.topic_name import OFFSETS_TOPIC
@@ -156,7 +155,7 @@ def assert_no_commit_went_back(data: Path, group_id: str) -> None:
 def generation_of(data: Path, group_id: str) -> int:
     """Return the group's last generation with members in the log."""
     generations = [
-        decode_group_metadata(value).generation
+        GroupMetadataValue.from_bytes(value).generation
         for key, value in _records(data)
         if isinstance(key, GroupMetadataKey) and key.group == group_id and value is not None
     ]
@@ -168,7 +167,7 @@ def _committed(data: Path, group_id: str) -> dict[OffsetCommitKey, int]:
     committed: dict[OffsetCommitKey, int] = {}
     for key, value in _records(data):
         if isinstance(key, OffsetCommitKey) and key.group == group_id and value is not None:
-            offset = decode_offset_commit(value).offset
+            offset = OffsetCommitValue.from_bytes(value).offset
             assert offset >= committed.get(key, 0), f"{key} went back from {committed[key]} to {offset}"
             committed[key] = offset
     return committed

@@ -16,7 +16,7 @@ from barnabas.broker.groups.client import JoiningClient
 from barnabas.broker.groups.group import GroupState
 from barnabas.broker.groups.timers import GroupClock
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.groups.metadata import GroupMetadataValue
+from barnabas.protocol.groups.values import GroupMetadataValue
 from barnabas.protocol.messages.groups.join_group import GroupProtocol, JoinGroupRequest, JoinGroupResponse
 from barnabas.protocol.messages.groups.leave_group import LeavingMember, LeftMember
 from barnabas.protocol.messages.groups.sync_group import MemberAssignment, SyncGroupRequest, SyncGroupResponse

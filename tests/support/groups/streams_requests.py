@@ -12,14 +12,12 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from barnabas.protocol.groups.keys import decode_key
-from barnabas.protocol.groups.streams_group_keys import StreamsGroupKey
+from barnabas.protocol.groups.keys import StreamsGroupKey, decode_key
 from barnabas.protocol.groups.streams_group_values import (
     StreamsGroupMetadataValue,
-    StreamsTargetAssignmentMetadataValue,
-    decode_streams_group_value,
-    encode_streams_group_value,
+    StreamsGroupTargetAssignmentMetadataValue,
 )
+from barnabas.protocol.groups.values import decode_value
 from barnabas.protocol.records.batch import iter_batches
 from barnabas.protocol.records.reader import read_records
 from tests.support.authorization.entities import request
@@ -175,17 +173,19 @@ def records_of(partition_directory: Path) -> list[list[Any]]:
                 key = decode_key(bytes(record.key or b""))
                 if isinstance(key, StreamsGroupKey):
                     data = None if record.value is None else bytes(record.value)
-                    found.append([type(key).__name__, *key, None if data is None else _masked(key, data)])
+                    found.append(
+                        [type(key).__name__, *key.as_dict().values(), None if data is None else _masked(key, data)]
+                    )
     return found
 
 
 def _masked(key: StreamsGroupKey, data: bytes) -> str:
-    value = decode_streams_group_value(key, data)
-    assert encode_streams_group_value(value) == data, f"{key}: {data.hex()}"
+    value = decode_value(key, data)
+    assert value.to_bytes() == data, f"{key}: {data.hex()}"
     if isinstance(value, StreamsGroupMetadataValue):
-        return repr(value._replace(metadata_hash=bool(value.metadata_hash)))
-    if isinstance(value, StreamsTargetAssignmentMetadataValue):
-        return repr(value._replace(timestamp_ms=bool(value.timestamp_ms)))
+        return repr(value.replaced(metadata_hash=bool(value.metadata_hash)))
+    if isinstance(value, StreamsGroupTargetAssignmentMetadataValue):
+        return repr(value.replaced(assignment_timestamp=bool(value.assignment_timestamp)))
     return repr(value)
 
 

