@@ -12,13 +12,19 @@ from barnabas.clients.config import ClientConfig
 from barnabas.clients.kafka.connection import KafkaConnection
 from barnabas.clients.records import ConsumerRecord
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.kafka.client.fetch import FETCH, TOPIC_IDS_FROM, FetchQuery, PartitionToFetch, TopicToFetch
+from barnabas.protocol.kafka.client.fetch import FETCH
 from barnabas.protocol.kafka.client.produce import PRODUCE
+from barnabas.protocol.messages.data.fetch import (
+    TOPIC_IDS_FROM,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+)
 from barnabas.protocol.messages.data.produce import ProducePartition, ProduceRequest, ProduceTopic
 from barnabas.protocol.records.batch import iter_batches
 from barnabas.protocol.records.builder import RecordBatchBuilder
 from barnabas.protocol.records.reader import read_fetched
-from barnabas.protocol.uuids import ZERO_UUID
 
 BATCH_BYTES = 64 * 1024
 FETCH_BYTES = 1 << 20
@@ -74,12 +80,12 @@ async def _send(connection: KafkaConnection, topic: str, batch: bytes) -> None:
 
 
 async def _fetch(connection: KafkaConnection, topic: str, offset: int) -> memoryview:
-    wanted = TopicToFetch(topic, ZERO_UUID, [PartitionToFetch(0, offset, FETCH_BYTES)])
-    answer = await connection.request(FETCH, FetchQuery(500, 1, FETCH_BYTES, [wanted]), highest=TOPIC_IDS_FROM - 1)
+    wanted = FetchTopic(name=topic, partitions=[FetchPartition(partition=0, offset=offset, max_bytes=FETCH_BYTES)])
+    query = FetchRequest(max_wait_ms=500, min_bytes=1, max_bytes=FETCH_BYTES, topics=[wanted])
+    answer: FetchResponse = await connection.request(FETCH, query, highest=TOPIC_IDS_FROM - 1)
     partition = answer.topics[0].partitions[0]
     _check(partition.error)
-    records: memoryview = partition.records
-    return records
+    return partition.data
 
 
 def _check(error: ErrorCode) -> None:

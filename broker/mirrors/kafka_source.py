@@ -19,16 +19,7 @@ from barnabas.clients.kafka.connection import KafkaConnection
 from barnabas.clients.kafka.fetch_session import FetchSession, WantedPartition
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.kafka.client.describe_configs import DESCRIBE_CONFIGS, TOPIC_LAYER
-from barnabas.protocol.kafka.client.fetch import (
-    FETCH,
-    NO_REPLICA,
-    REPLICA_IDS_UNTIL,
-    SESSIONS_FROM,
-    TOPIC_IDS_FROM,
-    FetchAnswer,
-    PartitionToFetch,
-)
-from barnabas.protocol.kafka.client.fetch import FetchedPartition as Fetched
+from barnabas.protocol.kafka.client.fetch import FETCH
 from barnabas.protocol.kafka.client.list_offsets import LIST_OFFSETS
 from barnabas.protocol.kafka.client.offset_for_leader_epoch import OFFSET_FOR_LEADER_EPOCH
 from barnabas.protocol.messages.cluster.configs import (
@@ -37,7 +28,16 @@ from barnabas.protocol.messages.cluster.configs import (
     DescribeConfigsResource,
     DescribeConfigsResponse,
 )
-from barnabas.protocol.messages.data.fetch import COMPARING_REPLICA_ID, READ_UNCOMMITTED
+from barnabas.protocol.messages.data.fetch import (
+    COMPARING_REPLICA_ID,
+    NO_REPLICA,
+    READ_UNCOMMITTED,
+    REPLICA_IDS_UNTIL,
+    SESSIONS_FROM,
+    TOPIC_IDS_FROM,
+    FetchPartitionResult,
+    FetchResponse,
+)
 from barnabas.protocol.messages.data.list_offsets import (
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
@@ -107,10 +107,7 @@ class KafkaSourceNode:
         connection = await self._current()
         wanted = {
             key: WantedPartition(
-                each.topic_id or ZERO_UUID,
-                PartitionToFetch(
-                    key.partition, each.offset, each.max_bytes, each.leader_epoch, each.last_fetched_epoch
-                ),
+                each.topic_id or ZERO_UUID, each.offset, each.max_bytes, each.leader_epoch, each.last_fetched_epoch
             )
             for key, each in partitions.items()
         }
@@ -121,7 +118,7 @@ class KafkaSourceNode:
             wanted, max_wait_ms=max_wait_ms, min_bytes=_MIN_BYTES, max_bytes=max_bytes, replica_id=replica_id
         )
         try:
-            answer: FetchAnswer = await connection.request(FETCH, query, highest=highest)
+            answer: FetchResponse = await connection.request(FETCH, query, highest=highest)
         except BaseException:
             session.lost()
             raise
@@ -136,8 +133,8 @@ class KafkaSourceNode:
             for each in topic.partitions:
                 key = TopicPartition(topic.name or names.get(topic.topic_id, ""), each.partition)
                 found[key] = _fetched(each)
-                if each.leader is not None:
-                    self._cluster.note_leader(key, each.leader, answer.endpoints)
+                if each.current_leader is not None:
+                    self._cluster.note_leader(key, each.current_leader, answer.endpoints)
         return found
 
     async def offset_ranges(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, OffsetRange]:
@@ -240,7 +237,9 @@ class KafkaSource:
     def _leader(self, topic: str, partition: PartitionMetadata) -> SourcePartition:
         """Return the newest known leader: a broker may answer with older metadata than an answer to Fetch had."""
         known = self._cluster.leader(TopicPartition(topic, partition.partition))
-        return SourcePartition(-1, partition.leader_epoch) if known is None else SourcePartition(*known)
+        if known is None:
+            return SourcePartition(-1, partition.leader_epoch)
+        return SourcePartition(known.node_id, known.epoch)
 
     async def topic_configs(self, topics: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
         """Return the configs that are set on topics; a topic whose configs are refused is left out.
@@ -273,9 +272,10 @@ class KafkaSource:
         self._cluster.close()
 
 
-def _fetched(answer: Fetched) -> FetchedPartition:
-    diverging = None if answer.diverging is None else EpochEnd(*answer.diverging)
-    return FetchedPartition(answer.error, answer.high_watermark, answer.log_start_offset, diverging, answer.records)
+def _fetched(answer: FetchPartitionResult) -> FetchedPartition:
+    found = answer.diverging
+    diverging = None if found is None else EpochEnd(found.epoch, found.end_offset)
+    return FetchedPartition(answer.error, answer.high_watermark, answer.log_start_offset, diverging, answer.data)
 
 
 def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[TopicPartition]]:

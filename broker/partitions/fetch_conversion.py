@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.protocol.errors import BrokerError
-from barnabas.protocol.messages.data.fetch import FetchPartitionResult, RecordBytes
+from barnabas.protocol.messages.data.fetch import FetchPartitionResult
+from barnabas.protocol.wire.pieces import NO_RECORDS, RecordBytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,12 +33,11 @@ class OldFormatPart(NamedTuple):
 def convert_parts(parts: Iterable[OldFormatPart], budget: int) -> None:
     """Put the converted records, or an error, into each part's result. `budget` is in bytes, for all parts."""
     for result, log, offset, records in parts:
-        result.records = None
+        result.records = NO_RECORDS
         try:
             data = log.convert_old_format(offset, records, budget)
         except BrokerError as error:
-            result.error = error.code
-            result.aborted = []
+            result.fail(error.code)
             continue
         if data:
             result.records = RecordBytes(data)

@@ -242,13 +242,15 @@ class Fetcher:
         topics: dict[str, list[FetchPartition]] = {}
         for state, _, offset in requested:
             topic, partition = state.topic_partition
-            topics.setdefault(topic, []).append(FetchPartition(partition, offset, state.fetch_bytes))
+            topics.setdefault(topic, []).append(
+                FetchPartition(partition=partition, offset=offset, max_bytes=state.fetch_bytes)
+            )
         request = FetchRequest(
-            self._config.max_wait_ms if may_wait else 0,
-            self._config.min_bytes if may_wait else 1,
-            limit,
-            self._isolation,
-            [FetchTopic(name, partitions) for name, partitions in topics.items()],
+            max_wait_ms=self._config.max_wait_ms if may_wait else 0,
+            min_bytes=self._config.min_bytes if may_wait else 1,
+            max_bytes=limit,
+            isolation=self._isolation,
+            topics=[FetchTopic(name=name, partitions=partitions) for name, partitions in topics.items()],
         )
         node.interrupted = False
         node.reserved_bytes = limit
@@ -282,7 +284,7 @@ class Fetcher:
             for result in topic.partitions
         }
         self._answers += 1
-        size = sum(result.records.size for result in results.values() if result.records is not None)
+        size = sum(len(result.data) for result in results.values())
         frame = FetchedFrame(size, 1)  # held by this function, so that it is not released half way
         self.buffered_bytes += size
         for state, epoch, offset in requested:
@@ -307,9 +309,9 @@ class Fetcher:
         state.failing_since = None
         state.failures = 0
         state.high_watermark = result.high_watermark
-        if result.records is None:
+        data = result.data
+        if not data:
             return
-        data: memoryview = result.records.data  # type: ignore[attr-defined]  # FetchedRecords, created by the codec
         try:
             next_offset, whole_bytes = end_of_whole_batches(data, state.fetch_offset)
         except DecodeError as error:
@@ -322,7 +324,7 @@ class Fetcher:
         state.served = self._answers
         frame.slices += 1
         state.slices.append(
-            FetchedSlice(state.topic_partition, data[:whole_bytes], frame, result.aborted, self._config)
+            FetchedSlice(state.topic_partition, data[:whole_bytes], frame, result.aborted or (), self._config)
         )
         state.fetch_offset = max(next_offset, state.fetch_offset)
         self._announce(state)

@@ -12,11 +12,10 @@ from barnabas.clients.kafka.connection import KafkaConnection
 from barnabas.clients.kafka.nodes import CONTROL, KafkaNodes
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.kafka.client.api import ClientApi
-from barnabas.protocol.kafka.client.fetch import LeaderAndEpoch
 from barnabas.protocol.kafka.client.find_coordinator import FIND_COORDINATOR
 from barnabas.protocol.kafka.client.metadata import METADATA
 from barnabas.protocol.messages.groups.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from barnabas.protocol.messages.nodes import BrokerAddress
+from barnabas.protocol.messages.nodes import BrokerAddress, LeaderAndEpoch
 from barnabas.protocol.messages.topics.metadata import MetadataRequest, MetadataResponse
 from barnabas.protocol.topic_partition import TopicPartition
 
@@ -76,9 +75,8 @@ class KafkaCluster:
                 self._forget(topic.topic_name)
             self._topic_ids[topic.topic_name] = topic.topic_id
             for each in topic.partitions:
-                self._note(
-                    TopicPartition(topic.topic_name, each.partition), LeaderAndEpoch(each.leader, each.leader_epoch)
-                )
+                leader = LeaderAndEpoch(node_id=each.leader, epoch=each.leader_epoch)
+                self._note(TopicPartition(topic.topic_name, each.partition), leader)
         return answer
 
     def leader(self, partition: TopicPartition) -> LeaderAndEpoch | None:

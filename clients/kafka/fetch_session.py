@@ -12,15 +12,15 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.kafka.client.fetch import (
+from barnabas.protocol.messages.data.fetch import (
+    NEW_SESSION,
     NO_REPLICA,
-    FetchAnswer,
-    FetchQuery,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
     ForgottenTopic,
-    PartitionToFetch,
-    TopicToFetch,
 )
-from barnabas.protocol.messages.data.fetch import NEW_SESSION
 from barnabas.protocol.topic_partition import TopicPartition
 
 _NO_ID: Final = 0
@@ -28,10 +28,13 @@ _MAX_EPOCH: Final = (1 << 31) - 1
 
 
 class WantedPartition(NamedTuple):
-    """What to fetch of a partition; `topic_id` is zeros for a topic without an id."""
+    """What to fetch of a partition: see FetchPartition. `topic_id` is zeros for a topic without an id."""
 
     topic_id: bytes
-    fetch: PartitionToFetch
+    offset: int
+    max_bytes: int
+    current_leader_epoch: int = -1
+    last_fetched_epoch: int = -1
 
 
 class FetchSession:
@@ -50,7 +53,7 @@ class FetchSession:
         min_bytes: int,
         max_bytes: int,
         replica_id: int = NO_REPLICA,
-    ) -> FetchQuery:
+    ) -> FetchRequest:
         """Return the request by which the broker fetches all `wanted` partitions, in their order."""
         forgotten: list[tuple[TopicPartition, bytes]] = []
         if self._epoch == NEW_SESSION:
@@ -62,18 +65,18 @@ class FetchSession:
                 if now is None or now.topic_id != sent.topic_id:
                     forgotten.append((key, sent.topic_id))
         self._sent = dict(wanted)
-        return FetchQuery(
-            max_wait_ms,
-            min_bytes,
-            max_bytes,
-            _topics(changed),
-            self._id,
-            self._epoch,
-            _forgotten(forgotten),
+        return FetchRequest(
+            max_wait_ms=max_wait_ms,
+            min_bytes=min_bytes,
+            max_bytes=max_bytes,
+            topics=_topics(changed),
+            session_id=self._id,
+            session_epoch=self._epoch,
+            forgotten=_forgotten(forgotten),
             replica_id=replica_id,
         )
 
-    def accepted(self, answer: FetchAnswer) -> bool:
+    def accepted(self, answer: FetchResponse) -> bool:
         """Take the answer in. Return False if it refuses the session; then the next request opens another one."""
         if answer.error is ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
             self._id = _NO_ID
@@ -97,18 +100,32 @@ class FetchSession:
         self._epoch = NEW_SESSION
 
 
-def _topics(partitions: Iterable[tuple[TopicPartition, WantedPartition]]) -> list[TopicToFetch]:
+def _topics(partitions: Iterable[tuple[TopicPartition, WantedPartition]]) -> list[FetchTopic]:
     """Group neighbours of one topic, so that the order of the partitions stays."""
-    topics: list[tuple[str, bytes, list[PartitionToFetch]]] = []
+    topics: list[FetchTopic] = []
+    fetched: list[FetchPartition] = []
+    last: tuple[str, bytes] | None = None
     for key, wanted in partitions:
-        if not topics or topics[-1][:2] != (key.topic, wanted.topic_id):
-            topics.append((key.topic, wanted.topic_id, []))
-        topics[-1][2].append(wanted.fetch)
-    return [TopicToFetch(*each) for each in topics]
+        if (key.topic, wanted.topic_id) != last:
+            last = key.topic, wanted.topic_id
+            fetched = []
+            topics.append(FetchTopic(name=key.topic, topic_id=wanted.topic_id, partitions=fetched))
+        fetched.append(
+            FetchPartition(
+                partition=key.partition,
+                offset=wanted.offset,
+                max_bytes=wanted.max_bytes,
+                current_leader_epoch=wanted.current_leader_epoch,
+                last_fetched_epoch=wanted.last_fetched_epoch,
+            )
+        )
+    return topics
 
 
 def _forgotten(partitions: Iterable[tuple[TopicPartition, bytes]]) -> list[ForgottenTopic]:
     numbers: defaultdict[tuple[str, bytes], list[int]] = defaultdict(list)
     for key, topic_id in partitions:
         numbers[key.topic, topic_id].append(key.partition)
-    return [ForgottenTopic(topic, topic_id, each) for (topic, topic_id), each in numbers.items()]
+    return [
+        ForgottenTopic(name=topic, topic_id=topic_id, partitions=each) for (topic, topic_id), each in numbers.items()
+    ]

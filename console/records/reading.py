@@ -8,8 +8,15 @@ from typing import Final, NamedTuple
 from barnabas.clients.errors import ClientError, RefusedError, reason_of
 from barnabas.clients.kafka.cluster import KafkaCluster
 from barnabas.protocol.errors import DecodeError, ErrorCode
-from barnabas.protocol.kafka.client.fetch import FETCH, FetchAnswer, FetchQuery, PartitionToFetch, TopicToFetch
+from barnabas.protocol.kafka.client.fetch import FETCH
 from barnabas.protocol.kafka.client.list_offsets import LIST_OFFSETS
+from barnabas.protocol.messages.data.fetch import (
+    TOPIC_IDS_FROM,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+)
 from barnabas.protocol.messages.data.list_offsets import (
     REMOTE_TIMEOUT_MS,
     ListOffsetsPartition,
@@ -93,9 +100,11 @@ async def read_page(
     position, start, high_watermark, problem = offset, 0, offset, ""
     for _ in range(_REQUESTS_MAX):
         connection = await kafka.connection(leader, _PURPOSE)
-        wanted = TopicToFetch(topic, topic_id, [PartitionToFetch(partition, position, FETCH_BYTES)])
-        highest = None if topic_id != ZERO_UUID else 12
-        answer: FetchAnswer = await connection.request(FETCH, FetchQuery(0, 0, FETCH_BYTES, [wanted]), highest=highest)
+        wanted = FetchPartition(partition=partition, offset=position, max_bytes=FETCH_BYTES)
+        topics = [FetchTopic(name=topic, topic_id=topic_id, partitions=[wanted])]
+        query = FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=FETCH_BYTES, topics=topics)
+        highest = None if topic_id != ZERO_UUID else TOPIC_IDS_FROM - 1
+        answer: FetchResponse = await connection.request(FETCH, query, highest=highest)
         fetched = next((each for topic_ in answer.topics for each in topic_.partitions), None)
         error = answer.error if fetched is None else fetched.error
         if fetched is None or error is not ErrorCode.NONE:
@@ -103,7 +112,7 @@ async def read_page(
         start, high_watermark = fetched.log_start_offset, fetched.high_watermark
         before = position
         try:
-            for entry in entries_of(fetched.records):
+            for entry in entries_of(fetched.data):
                 found += [each for each in records_of(entry) if each.offset >= position]
                 position = entry.next_offset
         except DecodeError as fault:

@@ -66,7 +66,7 @@ class SegmentPart(InputPartition):
         """
         least = max(self.base_offset, self.part.start)
         self.aborted = tuple(
-            AbortedTransaction(each.producer_id, each.first_offset)
+            AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset)
             for each in transactions
             if each.last_offset >= least and each.first_offset < self.part.end
         )

@@ -196,7 +196,7 @@ def _read(options: ReadOptions, rules: ReadRules, part: OffsetRange, fetcher: Pa
             continue
         if result.error is not ErrorCode.NONE:
             raise RefusedError.of_partition(part.topic_partition, result.error, None)
-        reader.aborted(result.aborted)
+        reader.aborted(result.aborted or ())
         next_offset, whole = end_of_whole_batches(answer.data, due)
         if not whole:
             empty_answers += not len(answer.data)

@@ -34,8 +34,6 @@ from barnabas.protocol.uuids import uuid_text
 FRAME_HEADROOM_BYTES: Final = 64 * 1024
 """Room for the header in the largest answer that is accepted."""
 
-_EMPTY: Final = memoryview(b"")
-
 
 class TopicGoneError(Exception):
     """The topic that the read was planned for is gone; another of the same name may exist."""
@@ -103,8 +101,7 @@ class PartFetcher:
             raise TopicGoneError("the topic was deleted after the read was planned") from error
         self._answers += 1
         result = response.topics[0].partitions[0]
-        data: memoryview = _EMPTY if result.records is None else result.records.data  # type: ignore[attr-defined]
-        return FetchAnswer(result, data)
+        return FetchAnswer(result, result.data)
 
     def ensure_same_topic(self) -> None:
         """Check that all answers came from the planned topic. Raises TopicGoneError.
@@ -164,11 +161,14 @@ class PartFetcher:
 
     async def _send_on(self, connection: Connection) -> asyncio.Future[FetchResponse]:
         topic, partition = self._topic_partition
-        entry = FetchPartition(partition, self._offset, self._bytes)
+        entry = FetchPartition(partition=partition, offset=self._offset, max_bytes=self._bytes)
         request = FetchRequest(
-            self._client.max_wait_ms, 1, max(self._bytes, self._client.max_bytes), self._isolation,
-            [FetchTopic(topic, [entry])],
-        )  # fmt: skip
+            max_wait_ms=self._client.max_wait_ms,
+            min_bytes=1,
+            max_bytes=max(self._bytes, self._client.max_bytes),
+            isolation=self._isolation,
+            topics=[FetchTopic(name=topic, partitions=[entry])],
+        )
         timeout_ms = self._client.request_timeout_ms + request.max_wait_ms
         sent: asyncio.Future[FetchResponse] = connection.request(request, timeout_ms=timeout_ms)
         return sent

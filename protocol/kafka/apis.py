@@ -15,9 +15,9 @@ from importlib import import_module
 from typing import Any, Final, NamedTuple, Protocol, cast
 
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.kafka.pieces import Pieces
 from barnabas.protocol.messages.api_key import ApiKey
-from barnabas.protocol.wire.structures import Request
+from barnabas.protocol.wire.pieces import Pieces
+from barnabas.protocol.wire.structures import Request, StoredAnswer
 
 MAX_INT32: Final = 0x7FFF_FFFF
 
@@ -82,7 +82,7 @@ class KafkaApi(NamedTuple):
 KAFKA_APIS: Sequence[KafkaApi] = (
     # librdkafka stops compressing unless Produce 0 is advertised; Kafka 4.x advertises 0 too, and reads from 3 on.
     KafkaApi(ApiKey.PRODUCE, 3, 13, "data.produce", advertised_from=0, max_body_bytes=MAX_INT32),
-    KafkaApi(ApiKey.FETCH, 4, 18, "data.fetch", codec="data.fetch"),
+    KafkaApi(ApiKey.FETCH, 4, 18, "data.fetch"),
     KafkaApi(ApiKey.LIST_OFFSETS, 1, 11, "data.list_offsets"),
     KafkaApi(ApiKey.METADATA, 0, 13, "topics.metadata"),
     # librdkafka before 2.11.1 supports groups only with these exact lowest versions.
@@ -178,7 +178,7 @@ _SERVED: Final = {int(api.key): api for api in (*KAFKA_APIS, *OWN_APIS)}
 class Route:
     """One version of one API, with its messages loaded."""
 
-    __slots__ = ("api", "decode", "is_flexible", "is_unstable", "response_is_flexible", "version")
+    __slots__ = ("_in_pieces", "api", "decode", "is_flexible", "is_unstable", "response_is_flexible", "version")
 
     def __init__(self, api: KafkaApi, version: int) -> None:
         self.api = api
@@ -186,6 +186,7 @@ class Route:
         self.is_flexible = version >= api.flexible_from
         self.is_unstable = version > api.highest_for(unstable=False)
         self.response_is_flexible = self.is_flexible and api.key != ApiKey.API_VERSIONS
+        self._in_pieces = not api.codec and issubclass(api.request.answer_type, StoredAnswer)
         self.decode: Callable[[int, memoryview], Any] = (
             import_module(api.module).decode_request if api.codec else api.request.decode
         )
@@ -194,13 +195,13 @@ class Route:
         """Return the body of a response."""
         if self.api.codec:
             return cast(ApiCodec, import_module(self.api.module)).encode_response(self.version, response)
-        return cast(bytes, response.encode(self.version))
+        return cast(bytes | Pieces, (response.pieces if self._in_pieces else response.encode)(self.version))
 
     def refusal(self, request: Any, code: ErrorCode, message: str) -> bytes | Pieces:
         """Return the body that refuses a whole request, as Kafka's getErrorResponse."""
         if self.api.codec:
             return cast(ApiCodec, import_module(self.api.module)).encode_error(self.version, request, code, message)
-        return cast(bytes, request.refused(code, message).encode(self.version))
+        return self.encode(request.refused(code, message))
 
 
 _routes: Final[dict[tuple[int, int], Route]] = {}

@@ -18,7 +18,7 @@ from barnabas.protocol import varint
 from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.framing import FrameError
 from barnabas.protocol.kafka.apis import Route, route_of
-from barnabas.protocol.kafka.pieces import Piece
+from barnabas.protocol.wire.pieces import Piece
 
 _FIXED = struct.Struct(">hhih")
 _FIXED_SIZE = 10

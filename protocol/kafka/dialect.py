@@ -23,8 +23,8 @@ from barnabas.protocol.kafka.codec import (
     read_request,
     response_frame,
 )
-from barnabas.protocol.kafka.pieces import Piece
 from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.wire.pieces import Piece
 
 __all__ = [
     "decode_body",

@@ -32,7 +32,6 @@ from operator import attrgetter
 from typing import Any, Final, NamedTuple, Protocol
 
 from barnabas.protocol.errors import DecodeError
-from barnabas.protocol.kafka.hot_fields import NO_TAGS
 from barnabas.protocol.primitives import Reader
 from barnabas.protocol.uuids import UUID_SIZE
 from barnabas.protocol.varint import unsigned
@@ -46,6 +45,8 @@ LATEST: Final = 0x7FFF
 
 NEVER: Final = 0x7FFF
 """As `nullable_from`: null in no version."""
+
+_NO_TAGS = b"\x00"
 
 
 class Body(Reader):
@@ -346,7 +347,7 @@ class Struct:
         if tagged:
             steps.append(_tags(tagged))
         elif flexible:
-            steps.append(_constant(NO_TAGS, bytearray.extend))
+            steps.append(_constant(_NO_TAGS, bytearray.extend))
 
         def write(out: bytearray, value: Any) -> None:
             for step in steps:

@@ -18,7 +18,6 @@ import struct
 from typing import Final
 
 from barnabas.protocol.kafka.apis import MAX_INT32
-from barnabas.protocol.kafka.hot_fields import INT32
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.varint import read_unsigned
 
@@ -102,6 +101,7 @@ _LAST: Final = frozenset(
         ApiKey.DESCRIBE_DELEGATION_TOKEN,
     }
 )
+_INT32: Final = struct.Struct(">i")
 _API_ENTRY: Final = struct.Struct(">hhh")
 _ERROR_BYTES: Final = 2
 _API_VERSIONS_FLEXIBLE_FROM: Final = 3
@@ -117,7 +117,7 @@ def throttle_position(api: int, version: int, frame: bytes, *, is_flexible: bool
     if first_from is not None:
         return body if version >= first_from else None
     if api in _LAST:
-        return len(frame) - INT32.size - is_flexible
+        return len(frame) - _INT32.size - is_flexible
     if api == ApiKey.OFFSET_DELETE:
         return body + _ERROR_BYTES
     if api == ApiKey.API_VERSIONS and version > 0:
@@ -131,7 +131,7 @@ def with_throttle(api: int, version: int, frame: bytes, throttle_ms: int, *, is_
     if position is None:
         return frame
     patched = bytearray(frame)
-    INT32.pack_into(patched, position, min(throttle_ms, MAX_INT32))
+    _INT32.pack_into(patched, position, min(throttle_ms, MAX_INT32))
     return bytes(patched)
 
 
@@ -139,7 +139,7 @@ def _after_api_versions(version: int, frame: bytes) -> int:
     """Return the position after the array of APIs. The header of this response is never flexible."""
     start = _FRAME_HEADER_BYTES + _ERROR_BYTES
     if version < _API_VERSIONS_FLEXIBLE_FROM:
-        (count,) = INT32.unpack_from(frame, start)
-        return start + INT32.size + int(count) * _API_ENTRY.size
+        (count,) = _INT32.unpack_from(frame, start)
+        return start + _INT32.size + int(count) * _API_ENTRY.size
     length, position = read_unsigned(memoryview(frame), start)
     return position + (length - 1) * (_API_ENTRY.size + 1)  # each entry ends with its tagged fields, which are empty

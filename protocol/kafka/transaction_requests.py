@@ -18,7 +18,6 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.kafka.client_requests import answer_body, request_frame
-from barnabas.protocol.kafka.hot_fields import NO_TAGS
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.data.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from barnabas.protocol.messages.groups.find_coordinator import (
@@ -105,7 +104,7 @@ def fence_answer(correlation_id: int, answer: bytes) -> ErrorCode:
 
 def _frame(correlation_id: int, client_id: str, request: Request[Any]) -> bytes:
     version = VERSIONS[request.api_key]
-    header_tags = NO_TAGS if version >= request.flexible_from else b""
+    header_tags = b"\x00" if version >= request.flexible_from else b""
     return request_frame(request.api_key, version, correlation_id, client_id, header_tags + request.encode(version))
 
 

@@ -193,8 +193,8 @@ def _fetch_answer(answer: FetchResponse) -> Body:
                         p.high_watermark,
                         p.last_stable_offset,
                         p.log_start_offset,
-                        [[aborted.producer_id, aborted.first_offset] for aborted in p.aborted],
-                        0 if p.records is None else p.records.size,
+                        [[aborted.producer_id, aborted.first_offset] for aborted in p.aborted or ()],
+                        p.records.size,
                     ]
                     for p in topic.partitions
                 ],

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from barnabas.protocol.errors import BrokerError, DecodeError, ErrorCode
-from barnabas.protocol.messages.data.fetch import FetchResponse, RecordsPart, records_of
+from barnabas.protocol.messages.data.fetch import FetchResponse
 from barnabas.protocol.native import codec
 from barnabas.protocol.native.codec import RequestHeader, is_supported, read_request, with_throttle
+from barnabas.protocol.wire.pieces import RecordsPart
 
 __all__ = [
     "decode_body",
@@ -48,7 +49,7 @@ def encode_response(header: RequestHeader, response: Any) -> tuple[bytes, Sequen
     """
     if type(response) is not FetchResponse:
         return codec.encode_response(header, response, 0), _NO_PARTS
-    parts = records_of(response)
+    parts = [each.records for topic in response.topics for each in topic.partitions if each.records.size]
     return codec.encode_response(header, response, sum([part.size for part in parts])), parts
 
 

@@ -7,8 +7,7 @@ response  topics [[name, [[partition, error, high_watermark, last_stable_offset,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.messages.data.fetch import (
@@ -19,20 +18,9 @@ from barnabas.protocol.messages.data.fetch import (
     FetchTopicResult,
 )
 from barnabas.protocol.native.fields import INT32, INT64, array, error_code, field, integer, row, text
+from barnabas.protocol.wire.pieces import RecordsPart
 
 _COUNT = (0, INT32[1])
-
-
-@dataclass(slots=True, frozen=True)
-class FetchedRecords:
-    """The records of one partition in a decoded answer: a view of the frame."""
-
-    data: memoryview
-
-    @property
-    def size(self) -> int:
-        """Bytes."""
-        return len(self.data)
 
 
 def encode_request(request: FetchRequest) -> dict[str, Any]:
@@ -49,7 +37,7 @@ def encode_request(request: FetchRequest) -> dict[str, Any]:
 
 
 def decode_response(body: dict[str, Any], records: memoryview) -> FetchResponse:
-    """Decode an answer; `records` of a partition is a `FetchedRecords` or None. Raises DecodeError."""
+    """Decode an answer; the records of a partition are a view of the frame. Raises DecodeError."""
     position = 0
     topics = []
     for topic in array(field(body, "topics"), "topics"):
@@ -60,13 +48,13 @@ def decode_response(body: dict[str, Any], records: memoryview) -> FetchResponse:
             if position + size > len(records):
                 raise DecodeError(f"the sizes add up to more than the {len(records)} bytes of records in the frame")
             if size:
-                result.records = FetchedRecords(records[position : position + size])
+                result.records = cast(RecordsPart, records[position : position + size])
                 position += size
             partitions.append(result)
-        topics.append(FetchTopicResult(text(name, "name"), partitions))
+        topics.append(FetchTopicResult(name=text(name, "name"), partitions=partitions))
     if position != len(records):
         raise DecodeError(f"the sizes add up to {position}, but {len(records)} bytes of records follow the header")
-    return FetchResponse(topics)
+    return FetchResponse(topics=topics)
 
 
 def _result(entry: Any) -> tuple[FetchPartitionResult, int]:
@@ -74,16 +62,19 @@ def _result(entry: Any) -> tuple[FetchPartitionResult, int]:
         entry, "partitions[]", 7
     )
     result = FetchPartitionResult(
-        integer(partition, "partition", INT32),
-        error_code(error, "error"),
-        integer(high_watermark, "high_watermark", INT64),
-        integer(last_stable_offset, "last_stable_offset", INT64),
-        integer(log_start_offset, "log_start_offset", INT64),
-        [_aborted(transaction) for transaction in array(aborted, "aborted")],
+        partition=integer(partition, "partition", INT32),
+        error=error_code(error, "error"),
+        high_watermark=integer(high_watermark, "high_watermark", INT64),
+        last_stable_offset=integer(last_stable_offset, "last_stable_offset", INT64),
+        log_start_offset=integer(log_start_offset, "log_start_offset", INT64),
+        aborted=[_aborted(transaction) for transaction in array(aborted, "aborted")],
     )
     return result, integer(size, "size", _COUNT)
 
 
 def _aborted(entry: Any) -> AbortedTransaction:
     producer_id, first_offset = row(entry, "aborted[]", 2)
-    return AbortedTransaction(integer(producer_id, "producer_id", INT64), integer(first_offset, "first_offset", INT64))
+    return AbortedTransaction(
+        producer_id=integer(producer_id, "producer_id", INT64),
+        first_offset=integer(first_offset, "first_offset", INT64),
+    )

@@ -37,7 +37,8 @@ of array items, and every fault is a DecodeError that names the field.
     source        generated functions, and the place of an error in them
     decoding      writes decoders
     encoding      writes encoders
-    structures    Struct and Request, the base classes; Encoded, for an answer that is encoded once
+    pieces        the body of an answer whose records are sent from where they are stored
+    structures    Struct, StoredAnswer and Request, the base classes; Encoded, for an answer that is encoded once
     records       RecordKey and RecordValue, the base classes of records in the logs of coordinators
 
 Structures that a broker keeps and shares, as it does those of records, are `frozen`: mypy refuses their change, and

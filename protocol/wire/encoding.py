@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from barnabas.protocol.wire.fields import ABSENT, Array, Field, is_structure, present
+from barnabas.protocol.wire.pieces import Pieces
 from barnabas.protocol.wire.source import Source
 from barnabas.protocol.wire.types import Fixed, Sized
 
@@ -25,18 +26,24 @@ def write_encoder(structure: Any, version: int, flexible: bool) -> Callable[[Any
     return _Encoder(version, flexible).function(structure)
 
 
+def write_pieces_encoder(structure: Any, version: int, flexible: bool) -> Callable[[Any], Pieces]:
+    """Return a function from a value to its bytes, with its records where they are."""
+    return _Encoder(version, flexible, in_pieces=True).function(structure)
+
+
 class _Encoder:
-    def __init__(self, version: int, flexible: bool) -> None:
+    def __init__(self, version: int, flexible: bool, *, in_pieces: bool = False) -> None:
         self.version = version
         self.flexible = flexible
+        self.in_pieces = in_pieces
         self.source = Source()
         self.out = "out"
         self.has_memo = False
 
-    def function(self, structure: Any) -> Callable[[Any], bytes]:
+    def function(self, structure: Any) -> Callable[[Any], Any]:
         source = self.source
         with source.block("def run(value):"):
-            source.add("out = bytearray()")
+            source.add("out = bytearray()" + ("; parts = []; size = 0" if self.in_pieces else ""))
             with source.block("try:"):
                 pending: Pending = []
                 head = structure.wire_head(self.version)
@@ -44,7 +51,7 @@ class _Encoder:
                     self._add(pending, "h", str(head))
                 self._structure(structure, "value", pending)
                 self._flush(pending)
-                source.add("return bytes(out)")
+                source.add("return pieces_of(parts, out, size)" if self.in_pieces else "return bytes(out)")
             with source.block("except (struct_error, TypeError, AttributeError) as error:"):
                 source.add("raise unwritable(error, PLACES) from error")
         return source.function(f"<{structure.__name__}.encode version {self.version}>")
@@ -80,6 +87,12 @@ class _Encoder:
                     self._value(each.kind, each.nullable_from <= self.version, variables[each.name], before)
             if len(tagged) == 1 and isinstance(tagged[0].kind, Fixed):
                 self._only_tagged_field(structure, tagged[0], variables[tagged[0].name], before)
+            elif tagged and tail:
+                self._flush(before)
+                with source.block(f"if {' and '.join(are_defaults[len(tail) :])}:"):
+                    source.add(f"{self.out} += {end!r}")
+                with source.block("else:"):
+                    self._tagged_fields(structure, tagged, variables)
             elif tagged:
                 self._flush(before)
                 self._tagged_fields(structure, tagged, variables)
@@ -225,6 +238,9 @@ class _Encoder:
                 return
         elif kind.name == "string":
             source.add(f"{variable} = {variable}{f'[:{kind.longest}]' if kind.longest else ''}.encode()")
+        elif kind.name == "records" and self.in_pieces:
+            self._records(variable, pending)
+            return
         if self.flexible:
             size = source.name("size")
             source.add(f"{size} = len({variable}) + 1")
@@ -243,6 +259,24 @@ class _Encoder:
                 inner: Pending = []
                 self._value(kind.item, kind.item_nullable_from <= self.version, each, inner)
                 self._flush(inner)
+
+    def _records(self, variable: str, pending: Pending) -> None:
+        """Write the length of records, and keep them as a piece."""
+        source = self.source
+        size = source.name("size")
+        source.add(f"{size} = {variable}.size")
+        if self.flexible:
+            before = list(pending)
+            with source.block(f"if {size} < 127:"):
+                self._add(pending, "B", f"{size} + 1")
+                self._flush(pending)
+            with source.block("else:"):
+                self._flush(before, f"unsigned({size} + 1)")
+        else:
+            self._add(pending, "i", size)
+            self._flush(pending)
+        with source.block(f"if {size}:"):
+            source.add(f"parts.append(bytes(out)); parts.append({variable}); size += len(out) + {size}; out.clear()")
 
     def _keep_memo(self) -> None:
         if not self.has_memo:

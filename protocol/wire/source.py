@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.varint import read_unsigned, unsigned
+from barnabas.protocol.wire.pieces import pieces_of
 
 
 class Run(NamedTuple):
@@ -172,6 +173,7 @@ _RUNTIME: Final[dict[str, Any]] = {
     "new": object.__new__,
     "null": null,
     "pack": struct.pack,
+    "pieces_of": pieces_of,
     "read_unsigned": read_unsigned,
     "sized": sized,
     "struct_error": struct.error,

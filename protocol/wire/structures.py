@@ -1,4 +1,4 @@
-"""The base classes of structures: Struct, and Request for what a client asks."""
+"""The base classes of structures: Struct, StoredAnswer for one with records, and Request for what a client asks."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from barnabas.protocol.wire.fields import LATEST, Array, Field, fields_of, note_
 
 if TYPE_CHECKING:
     from barnabas.protocol.messages.api_key import ApiKey
+    from barnabas.protocol.wire.pieces import Pieces
 
 MAX_ITEMS: Final = 50_000
 """Limit of array items in one request: each takes 5 to 17 us of the event loop, existing or not."""
@@ -43,7 +44,8 @@ class StructType(type):
         if not all(isinstance(each, str) for each in annotations.values()) or "__annotate_func__" in body:
             raise TypeError(f"the module of {name} lacks `from __future__ import annotations`")
         own = {each: text for each, text in annotations.items() if not text.startswith("ClassVar[")}
-        if reserved := sorted({"encode", "decode", "replaced", "as_dict", "to_bytes", "from_bytes"} & own.keys()):
+        methods = {"encode", "decode", "pieces", "replaced", "as_dict", "to_bytes", "from_bytes"}
+        if reserved := sorted(methods & own.keys()):
             raise TypeError(f"{name} has a field {reserved[0]}, which is a method of structures")
         defaults = {each: body.pop(each) for each in own if each in body}
         base = bases[0] if bases else None
@@ -171,6 +173,28 @@ class Struct(metaclass=StructType):
             for each in fields_of(type(self))
         ]
         return f"{type(self).__qualname__}({', '.join(fields)})"
+
+
+class StoredAnswer(Struct):
+    """An answer with records that stay where they are stored: see StoredRecords."""
+
+    _pieces_encoders: ClassVar[dict[int, Callable[[Any], Pieces]]]
+
+    def __init_subclass__(cls) -> None:
+        cls._pieces_encoders = {}
+
+    def pieces(self, version: int) -> Pieces:
+        """Return the bytes of a message, with its records where they are. Raises ValueError as `encode`.
+
+        `encode` is for records in memory.
+        """
+        encoders = self._pieces_encoders
+        encoder = encoders.get(version)
+        if encoder is None:
+            from barnabas.protocol.wire.encoding import write_pieces_encoder  # here: as in `encode`
+
+            encoder = encoders[version] = write_pieces_encoder(type(self), version, version >= self.flexible_from)
+        return encoder(self)
 
 
 Answer = TypeVar("Answer", bound=Struct)

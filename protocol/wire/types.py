@@ -13,6 +13,7 @@ import struct
 from typing import Annotated, Final
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.wire.pieces import RecordsPart
 
 MAX_MESSAGE_CHARACTERS: Final = 8000
 """In UTF-8 at most 32,000 bytes: a classic string's length is an int16."""
@@ -88,6 +89,9 @@ Message = Annotated[str | None, Sized("string", nullable_from=0, longest=MAX_MES
 Bytes = Annotated[bytes, Sized("bytes")]
 Records = Annotated[memoryview | None, Sized("records", nullable_from=0)]
 """Record batches, read as a view of the message; strings of such a message are copied once more."""
+StoredRecords = Annotated[RecordsPart, Sized("records", nullable_from=0)]
+"""Record batches of an answer: the broker sends them from where they are stored, a client reads them as a view of the
+message, null as None."""
 SecretBytes = Annotated[bytes, Sized("bytes", is_secret=True)]
 """A password, or what suffices to log in."""
 NullableBytes = Annotated[bytes | None, Sized("bytes", nullable_from=0)]

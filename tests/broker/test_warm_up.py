@@ -18,7 +18,7 @@ before = set(sys.modules)
 import barnabas.broker.handlers.topics.metadata, barnabas.protocol.messages.topics.metadata
 import barnabas.broker.handlers.groups.join_group, barnabas.protocol.messages.groups.join_group
 import barnabas.broker.handlers.groups.offset_commit, barnabas.protocol.messages.groups.offset_commit
-import barnabas.protocol.kafka.data.fetch, barnabas.broker.groups.classic.groups
+import barnabas.protocol.messages.data.fetch, barnabas.broker.groups.classic.groups
 print(*(set(sys.modules) - before))
 """
 

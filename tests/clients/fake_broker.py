@@ -46,10 +46,10 @@ from barnabas.protocol.messages.topics.metadata import (
     PartitionMetadata,
     TopicMetadata,
 )
-from barnabas.protocol.native.fetch import FetchedRecords
 from barnabas.protocol.records.batch import RecordBatch
 from barnabas.protocol.records.reader import read_records
 from barnabas.protocol.topic_partition import TopicPartition
+from barnabas.protocol.wire.pieces import RecordBytes
 from tests.clients.fake_coordinator import FakeCoordinator
 
 
@@ -413,25 +413,31 @@ class FakeBroker:
                 result, size = self._read_partition(TopicPartition(topic.name, entry.partition), entry, budget, topics)
                 budget -= size
                 results.append(result)
-            topics.append(FetchTopicResult(topic.name, results))
-        return FetchResponse(topics)
+            topics.append(FetchTopicResult(name=topic.name, partitions=results))
+        return FetchResponse(topics=topics)
 
     def _read_partition(
         self, topic_partition: TopicPartition, entry: FetchPartition, budget: int, _before: list[Any]
     ) -> tuple[FetchPartitionResult, int]:
         log = self.logs.get(topic_partition)
         if log is None:
-            return FetchPartitionResult(entry.partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), 0
+            return FetchPartitionResult(partition=entry.partition, error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), 0
         if self.leaders[topic_partition] != self.node_id:
-            return FetchPartitionResult(entry.partition, ErrorCode.NOT_LEADER_OR_FOLLOWER), 0
-        result = FetchPartitionResult(entry.partition, ErrorCode.NONE, log.end_offset, log.end_offset, log.start_offset)
+            return FetchPartitionResult(partition=entry.partition, error=ErrorCode.NOT_LEADER_OR_FOLLOWER), 0
+        result = FetchPartitionResult(
+            partition=entry.partition,
+            error=ErrorCode.NONE,
+            high_watermark=log.end_offset,
+            last_stable_offset=log.end_offset,
+            log_start_offset=log.start_offset,
+        )
         if not log.start_offset <= entry.offset <= log.end_offset:
             result.error = ErrorCode.OFFSET_OUT_OF_RANGE
             return result, 0
         wanted = [batch for batch in log.batches if RecordBatch(batch).next_offset > entry.offset]
         data = b"".join(wanted)[: max(min(entry.max_bytes, budget), len(wanted[0]) if wanted and budget > 0 else 0)]
         if data:
-            result.records = FetchedRecords(memoryview(data))
+            result.records = RecordBytes(data)
         return result, len(data)
 
     def _list_offsets(self, request: ListOffsetsRequest) -> ListOffsetsResponse:
@@ -472,13 +478,14 @@ def _write(writer: asyncio.StreamWriter, frame: EncodedFrame) -> None:
     head, parts = frame
     writer.write(head)
     for part in parts:
-        writer.write(part if isinstance(part, bytes) else part.data)
+        assert isinstance(part, bytes)
+        writer.write(part)
 
 
 def _records_of(response: Any) -> list[Any]:
     if not isinstance(response, FetchResponse):
         return []
-    return [p.records for topic in response.topics for p in topic.partitions if p.records is not None]
+    return [p.records for topic in response.topics for p in topic.partitions]
 
 
 def _refusal(request: Any, code: ErrorCode, message: str | None) -> Any:
@@ -494,8 +501,11 @@ def _refusal(request: Any, code: ErrorCode, message: str | None) -> Any:
         )
     if isinstance(request, FetchRequest):
         return FetchResponse(
-            [
-                FetchTopicResult(topic.name, [FetchPartitionResult(p.partition, code) for p in topic.partitions])
+            topics=[
+                FetchTopicResult(
+                    name=topic.name,
+                    partitions=[FetchPartitionResult(partition=p.partition, error=code) for p in topic.partitions],
+                )
                 for topic in request.topics
             ]
         )

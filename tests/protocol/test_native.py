@@ -49,7 +49,6 @@ from barnabas.protocol.messages.data.fetch import (
     FetchResponse,
     FetchTopic,
     FetchTopicResult,
-    records_of,
 )
 from barnabas.protocol.messages.data.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from barnabas.protocol.messages.data.list_offsets import (
@@ -189,9 +188,9 @@ from barnabas.protocol.messages.transactions.write_txn_markers import (
 )
 from barnabas.protocol.native import codec
 from barnabas.protocol.native.apis import NATIVE_APIS
-from barnabas.protocol.native.fetch import FetchedRecords
 from barnabas.protocol.native.frame import split_frame
 from barnabas.protocol.uuids import random_uuid
+from barnabas.protocol.wire.pieces import RecordBytes
 from tests.support.own_exchanges import OWN_EXCHANGES
 
 FENCED = TxnPartitionResult(partition=7, error=ErrorCode.INVALID_PRODUCER_EPOCH)
@@ -236,16 +235,28 @@ EXCHANGES: list[tuple[ApiKey, Any, Any]] = [
     ),
     (
         ApiKey.FETCH,
-        FetchRequest(500, 1, 1 << 20, 1, [FetchTopic("t", [FetchPartition(0, 1 << 40, 1 << 20)])]),
+        FetchRequest(
+            max_wait_ms=500,
+            min_bytes=1,
+            max_bytes=1 << 20,
+            isolation=1,
+            topics=[FetchTopic(name="t", partitions=[FetchPartition(partition=0, offset=1 << 40, max_bytes=1 << 20)])],
+        ),
         FetchResponse(
-            [
+            topics=[
                 FetchTopicResult(
-                    "t",
-                    [
+                    name="t",
+                    partitions=[
                         FetchPartitionResult(
-                            0, ErrorCode.NONE, 9, 8, 7, [AbortedTransaction(5, 6)], FetchedRecords(memoryview(b"xyz"))
+                            partition=0,
+                            error=ErrorCode.NONE,
+                            high_watermark=9,
+                            last_stable_offset=8,
+                            log_start_offset=7,
+                            aborted=[AbortedTransaction(producer_id=5, first_offset=6)],
+                            records=RecordBytes(b"xyz"),
                         ),
-                        FetchPartitionResult(1, ErrorCode.OFFSET_OUT_OF_RANGE),
+                        FetchPartitionResult(partition=1, error=ErrorCode.OFFSET_OUT_OF_RANGE, aborted=[]),
                     ],
                 )
             ]
@@ -728,7 +739,9 @@ def request_frame(api: ApiKey, request: Any) -> bytearray:
 
 def response_frame(api: ApiKey, request: Any, response: Any) -> bytearray:
     header = codec.read_request(memoryview(request_frame(api, request)))
-    records = b"".join(bytes(part.data) for part in records_of(response))  # type: ignore[attr-defined]
+    records = b""
+    if isinstance(response, FetchResponse):
+        records = b"".join(each.data for topic in response.topics for each in topic.partitions)
     return bytearray(codec.encode_response(header, response, len(records))[4:] + records)
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from barnabas.broker.storage.files.checkpoint_file import CLEANER_CHECKPOINT, OffsetCheckpointFile
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.native.fetch import FetchedRecords
 from barnabas.protocol.records import Codec, RecordBatchBuilder
 from barnabas.protocol.records.batch import iter_batches
 from barnabas.protocol.records.reader import read_records
@@ -63,11 +62,10 @@ def read_all(wire: WireClient, topic: str, partition: int = 0, offset: int = 0) 
     while True:
         result = wire.fetch(topic, offset, partition, max_bytes=_FETCH_BYTES)
         assert result.error is ErrorCode.NONE, result.error
-        if result.records is None:
+        if not result.data:
             return found
-        assert isinstance(result.records, FetchedRecords)
         start = offset
-        for batch in iter_batches(result.records.data):
+        for batch in iter_batches(result.data):
             batch.ensure_valid()
             found += [record for record in read_records(batch) if record.offset >= start]
             offset = batch.next_offset

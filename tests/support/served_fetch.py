@@ -19,6 +19,7 @@ from barnabas.broker.probes import BrokerProbes
 from barnabas.config.listeners import Listener
 from barnabas.protocol.messages.data.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from barnabas.protocol.topic_partition import TopicPartition
+from barnabas.protocol.wire.pieces import NO_RECORDS
 from tests.support.no_timers import NoTimers
 from tests.support.storage.bench import TOPIC_ID, TP, LogBench, sized_batch
 
@@ -52,8 +53,18 @@ class Served:
             self.loop.run_soon()
 
     def request(self, offsets: dict[int, int], *, min_bytes: int = 1, **session: Any) -> FetchRequest:
-        topics = [FetchTopic(TP.topic, [FetchPartition(number, offset, 1 << 20) for number, offset in offsets.items()])]
-        return FetchRequest(MAX_WAIT_MS, min_bytes, 1 << 20, 0, topics, **session)
+        topics = [
+            FetchTopic(
+                name=TP.topic,
+                partitions=[
+                    FetchPartition(partition=number, offset=offset, max_bytes=1 << 20)
+                    for number, offset in offsets.items()
+                ],
+            )
+        ]
+        return FetchRequest(
+            max_wait_ms=MAX_WAIT_MS, min_bytes=min_bytes, max_bytes=1 << 20, isolation=0, topics=topics, **session
+        )
 
     def begin(self, request: FetchRequest) -> Coroutine[Any, Any, Any]:
         work = self.handler(self.client, request)
@@ -96,7 +107,7 @@ def offsets_of(response: FetchResponse) -> dict[int, int]:
         result.partition: result.high_watermark
         for topic in response.topics
         for result in topic.partitions
-        if result.records is not None
+        if result.records is not NO_RECORDS
     }
 
 

@@ -138,5 +138,11 @@ def fetch_request(
 ) -> FetchRequest:
     """Build a Fetch request for one partition."""
     return FetchRequest(
-        max_wait_ms, min_bytes, max_bytes, 0, [FetchTopic(topic, [FetchPartition(partition, offset, max_bytes)])]
+        max_wait_ms=max_wait_ms,
+        min_bytes=min_bytes,
+        max_bytes=max_bytes,
+        isolation=0,
+        topics=[
+            FetchTopic(name=topic, partitions=[FetchPartition(partition=partition, offset=offset, max_bytes=max_bytes)])
+        ],
     )

@@ -40,7 +40,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from barnabas.broker.handlers.authorization import denial, ensure_allowed, is_cluster_allowed
 from barnabas.broker.handlers.data.fetch_attempt import FetchAttempt
 from barnabas.broker.handlers.data.fetch_contexts import NO_SESSION_ID, FetchContexts, FullFetch, IncrementalFetch
-from barnabas.broker.handlers.data.fetch_order import unread_last
+from barnabas.broker.handlers.data.fetch_order import fetched_once, unread_last
 from barnabas.broker.handlers.data.isolation import ensure_isolation
 from barnabas.broker.handlers.data.session_wait import SessionFetchWait
 from barnabas.broker.partitions.delayed_fetch import DelayedFetch
@@ -55,17 +55,20 @@ from barnabas.protocol.messages.data.fetch import (
     STANDBY_REPLICA_IDS,
     UNREAD_ERRORS,
     AbortedTransaction,
+    EpochEnd,
     FetchPartition,
     FetchPartitionResult,
     FetchRequest,
     FetchResponse,
     FetchTopicResult,
 )
+from barnabas.protocol.messages.nodes import LeaderAndEpoch
 from barnabas.protocol.messages.security.resources import Operation, ResourceType
 from barnabas.protocol.topic_partition import TopicPartition
+from barnabas.protocol.wire.pieces import NO_RECORDS
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Generator
+    from collections.abc import Coroutine, Generator, Sequence
     from concurrent.futures import Executor
 
     from barnabas.broker.handlers.data.fetch_session import FetchSession
@@ -129,6 +132,7 @@ class FetchHandler:
         A coroutine if old formats must be converted, or the partitions are many.
         """
         context: Context = None
+        request.topics = fetched_once(request.topics)
         if request.session_epoch != NO_SESSION or request.session_id != NO_SESSION_ID:
             begun = self._contexts.begin(session, request)
             if isinstance(begun, FetchResponse):
@@ -153,7 +157,7 @@ class FetchHandler:
         return (
             attempt.failed
             or attempt.missing_bytes(request.min_bytes) <= 0
-            or request.max_wait_ms == 0
+            or request.max_wait_ms <= 0
             or self._draining
             or attempt.diverged
             or attempt.has_later_segments
@@ -210,14 +214,14 @@ class FetchHandler:
                 attempt.partitions,
                 missing_bytes=missing_bytes,
                 committed_only=attempt.committed_only,
-                is_standby=request.replica_id == STANDBY_REPLICA_ID,
+                is_standby=request.follower_id == STANDBY_REPLICA_ID,
                 max_wait_seconds=request.max_wait_ms / 1000,
                 loop=self._loop,
                 read=read,
                 ended=self._wait_ended,
             )
         self._waiting.add(waiting)
-        if request.replica_id == STANDBY_REPLICA_ID:
+        if request.follower_id == STANDBY_REPLICA_ID:
             self._partitions.replication.polls.add(waiting)
         self._probes.fetches_waiting += 1
         return waiting.response
@@ -240,8 +244,8 @@ class FetchHandler:
     def attempt(self, session: Session, request: FetchRequest) -> FetchAttempt:
         """Return the empty result of a request, with the bytes that it may read."""
         committed_only = request.isolation == READ_COMMITTED
-        max_bytes = min(request.max_bytes, self.fetch_max_bytes)
-        if session.quota is not None and request.replica_id < 0:
+        max_bytes = min(max(0, request.max_bytes), self.fetch_max_bytes)
+        if session.quota is not None and request.follower_id < 0:
             max_bytes = min(max_bytes, session.quota.fetch_budget())
         return FetchAttempt(max_bytes, committed_only=committed_only)
 
@@ -255,29 +259,31 @@ class FetchHandler:
         if isinstance(context, IncrementalFetch) and not context.is_current:
             return  # it is refused
         access = session.access
-        may_read_all = request.replica_id >= 0 and is_cluster_allowed(session, Operation.CLUSTER_ACTION, ApiKey.FETCH)
+        follower_id = request.follower_id
+        may_read_all = follower_id >= 0 and is_cluster_allowed(session, Operation.CLUSTER_ACTION, ApiKey.FETCH)
         # Of a standby that compares batches the offsets say nothing: what it has there may differ.
-        is_copying = request.replica_id == STANDBY_REPLICA_ID and (access is None or may_read_all)
+        is_copying = follower_id == STANDBY_REPLICA_ID and (access is None or may_read_all)
         counts = is_copying and self._partitions.replication.fetching(session)
         for topic in context.topics() if isinstance(context, IncrementalFetch) else request.topics:
+            topic_id = topic.topic_id if request.uses_topic_ids else None
             # A session's topic keeps the name that its id had.
-            name = topic.name if topic.name or topic.topic_id is None else self._topic_name(topic.topic_id)
+            name = topic.name if topic.name or topic_id is None else self._topic_name(topic_id)
             results: list[FetchPartitionResult] = []
             for entry in topic.partitions:
                 try:
                     if name is None:
                         raise BrokerError(ErrorCode.UNKNOWN_TOPIC_ID, "unknown topic id")
                     if access is not None and not may_read_all:
-                        _ensure_read_allowed(session, access, request, name)
-                    results.append(self._read_one(session, name, topic.topic_id, entry, attempt, request, counts))
+                        _ensure_read_allowed(session, access, follower_id, name)
+                    results.append(self._read_one(session, name, topic_id, entry, attempt, follower_id, counts))
                 except BrokerError as error:
                     if error.code in UNREAD_ERRORS:
                         attempt.has_unread = True
                     else:
                         attempt.failed = True
-                    results.append(self._refusal(name, entry, error))
+                    results.append(self._refusal(request, name, entry, error))
                 yield
-            attempt.topics.append(FetchTopicResult(name or "", results, topic.topic_id))
+            attempt.topics.append(FetchTopicResult(name=name or "", topic_id=topic.topic_id, partitions=results))
         if attempt.has_unread:
             yield
             attempt.topics = unread_last(attempt.topics)
@@ -289,7 +295,7 @@ class FetchHandler:
         topic_id: bytes | None,
         entry: FetchPartition,
         attempt: FetchAttempt,
-        request: FetchRequest,
+        follower_id: int,
         counts: bool,
     ) -> FetchPartitionResult:
         """Read one partition. `counts`: its offset is what the standby has."""
@@ -299,9 +305,9 @@ class FetchHandler:
         if topic_id is not None and topic_id != partition.topic_id:
             raise BrokerError(ErrorCode.INCONSISTENT_TOPIC_ID, f"the topic id of {printable(topic)} is another one now")
         partition.ensure_current_epoch(entry.current_leader_epoch)
-        is_standby = request.replica_id in STANDBY_REPLICA_IDS
-        if request.replica_id >= 0 and not is_standby:
-            raise _not_a_replica(request.replica_id, topic, entry)
+        is_standby = follower_id in STANDBY_REPLICA_IDS
+        if follower_id >= 0 and not is_standby:
+            raise _not_a_replica(follower_id, topic, entry)
         committed_only = attempt.committed_only
         attempt.partitions.append(partition)
         log = partition.log
@@ -309,15 +315,15 @@ class FetchHandler:
         if diverging is not None:
             attempt.diverged = True
             return FetchPartitionResult(
-                entry.partition,
+                partition=entry.partition,
                 high_watermark=log.high_watermark,
                 last_stable_offset=log.last_stable_offset,
                 log_start_offset=log.log_start_offset,
-                diverging=diverging,
+                diverging=EpochEnd(epoch=diverging.epoch, end_offset=diverging.start_offset),
             )
         records = partition.read(
             entry.offset,
-            min(entry.max_bytes, attempt.budget),
+            min(max(0, entry.max_bytes), attempt.budget),
             committed_only=committed_only,
             at_least_one_batch=attempt.size == 0,
             to_end=is_standby,
@@ -328,31 +334,38 @@ class FetchHandler:
             records = records.records  # a copy has the stored bytes, also of old formats
         _count_records_out(session, topic, entry, partition, got_bytes=records is not None)
         result = FetchPartitionResult(
-            entry.partition,
+            partition=entry.partition,
             # A standby compares it with its own end: it has to copy what consumers must not read yet.
             high_watermark=log.log_end_offset if is_standby else log.high_watermark,
             last_stable_offset=log.last_stable_offset,
             log_start_offset=log.log_start_offset,
-            aborted=_aborted(log, entry.offset, records) if committed_only and records is not None else [],
-            records=records,
+            aborted=_aborted(log, entry.offset, records) if committed_only else None,
+            records=NO_RECORDS if records is None else records,
         )
         if records is not None:
             attempt.take(partition, entry.offset, result, records)
         return result
 
-    def _refusal(self, topic: str | None, entry: FetchPartition, error: BrokerError) -> FetchPartitionResult:
-        self._probe.count_error(error.code.name.lower())
-        partition = None if topic is None else self._partitions.get(topic, entry.partition)
-        if partition is None or error.code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
-            return FetchPartitionResult(entry.partition, error.code)
-        if error.code == ErrorCode.FENCED_LEADER_EPOCH:
-            leader = (self._node_id, partition.leader_epoch)
-            return FetchPartitionResult(entry.partition, error.code, current_leader=leader)
-        # A client whose offset is out of range needs the log's range to reset its position.
-        log = partition.log
-        return FetchPartitionResult(
-            entry.partition, error.code, log.high_watermark, log.last_stable_offset, log.log_start_offset
+    def _refusal(
+        self, request: FetchRequest, topic: str | None, entry: FetchPartition, error: BrokerError
+    ) -> FetchPartitionResult:
+        code = error.code
+        self._probe.count_error(code.name.lower())
+        result = FetchPartitionResult(
+            partition=entry.partition, error=code, aborted=() if code in UNREAD_ERRORS else None
         )
+        partition = None if topic is None else self._partitions.get(topic, entry.partition)
+        if partition is None or code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+            return result
+        if code == ErrorCode.FENCED_LEADER_EPOCH:
+            if request.knows_leaders:
+                result.current_leader = LeaderAndEpoch(node_id=self._node_id, epoch=partition.leader_epoch)
+        elif request.wants_offsets_of_errors:
+            log = partition.log
+            result.high_watermark = log.high_watermark
+            result.last_stable_offset = log.last_stable_offset
+            result.log_start_offset = log.log_start_offset
+        return result
 
     def _answer(
         self, session: Session, request: FetchRequest, context: Context, attempt: FetchAttempt
@@ -368,17 +381,17 @@ class FetchHandler:
         if isinstance(context, IncrementalFetch):
             session_id = context.session.session_id
             if not context.is_current:
-                refusal = FetchResponse([], error=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=session_id)
+                refusal = FetchResponse(topics=(), error=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=session_id)
                 return self._refused(refusal)
             attempt.topics = context.changed(attempt.topics)
         quota = session.quota
-        if quota is not None and request.replica_id < 0 and quota.fetched(attempt.response_bytes):
-            return FetchResponse([], attempt.committed_only, session_id)
+        if quota is not None and request.follower_id < 0 and quota.fetched(attempt.response_bytes):
+            return FetchResponse(topics=(), session_id=session_id)
         for partition, _, result in attempt.taken:
-            partition.probe.bytes_out += 0 if result.records is None else result.records.size
+            partition.probe.bytes_out += result.records.size
         if context is not None:
             session_id = yield from context.sending(attempt.topics)
-        return FetchResponse(attempt.topics, attempt.committed_only, session_id)
+        return FetchResponse(topics=attempt.topics, session_id=session_id)
 
     def _refused(self, refusal: FetchResponse) -> FetchResponse:
         self._probe.count_error(refusal.error.name.lower())
@@ -400,22 +413,24 @@ def _is_wide(request: FetchRequest, context: Context) -> bool:
 
     A standby's polls are known to the replication without a gap, so they are served in one turn.
     """
-    if request.replica_id in STANDBY_REPLICA_IDS:
+    if request.follower_id in STANDBY_REPLICA_IDS:
         return False
     if isinstance(context, IncrementalFetch):
         return len(context.session.pending) > WIDE_PARTITIONS
     return sum([len(topic.partitions) for topic in request.topics]) > WIDE_PARTITIONS
 
 
-def _aborted(log: ReadableLog, offset: int, records: FileSlice | OldFormatSlice) -> list[AbortedTransaction]:
+def _aborted(log: ReadableLog, offset: int, records: FileSlice | OldFormatSlice | None) -> Sequence[AbortedTransaction]:
     """Return the aborted transactions in `records`, which a read_committed consumer skips. Raises BrokerError."""
+    if records is None:
+        return ()
     rows = log.aborted_transactions_of(offset, records)
-    return [AbortedTransaction(row.producer_id, row.first_offset) for row in rows]
+    return [AbortedTransaction(producer_id=row.producer_id, first_offset=row.first_offset) for row in rows]
 
 
-def _ensure_read_allowed(session: Session, access: SessionAccess, request: FetchRequest, topic: str) -> None:
+def _ensure_read_allowed(session: Session, access: SessionAccess, follower_id: int, topic: str) -> None:
     """Raise BrokerError TOPIC_AUTHORIZATION_FAILED."""
-    if request.replica_id >= 0:  # a follower without CLUSTER_ACTION, whatever it may do with the topic
+    if follower_id >= 0:  # a follower without CLUSTER_ACTION, whatever it may do with the topic
         raise denial(ResourceType.TOPIC)
     if not access.read_topic[topic]:
         ensure_allowed(session, Operation.READ, ResourceType.TOPIC, topic, ApiKey.FETCH)

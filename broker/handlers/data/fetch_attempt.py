@@ -82,7 +82,7 @@ class FetchAttempt:
     @property
     def response_bytes(self) -> int:
         """Size of the response, as a quota counts it: exact for versions with topic ids, of records without errors."""
-        records = sum([0 if result.records is None else result.records.size for _, _, result in self.taken])
+        records = sum([result.records.size for _, _, result in self.taken])
         partitions = sum([len(topic.partitions) for topic in self.topics])
         return _RESPONSE_BYTES + len(self.topics) * _TOPIC_BYTES + partitions * _PARTITION_BYTES + records
 

@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING, Final
 from barnabas.broker.handlers.data.fetch_order import matching
 from barnabas.broker.handlers.data.fetch_session import FetchSession, next_epoch
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.data.fetch import NEW_SESSION, NO_SESSION, FetchResponse, FetchTopic
+from barnabas.protocol.messages.data.fetch import NEW_SESSION, NO_SESSION, FetchResponse, FetchTopic, topic_key
 from barnabas.protocol.topic_name import MAX_TOPIC_NAME_LENGTH
+from barnabas.protocol.wire.pieces import NO_RECORDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
         FetchRequest,
         FetchTopicResult,
         PartitionKey,
+        TopicKey,
     )
 
 NO_SESSION_ID: Final = 0
@@ -81,7 +83,7 @@ class FetchContexts:
         if _has_long_name(request):
             cache.remove(session)
             return _refusal(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
-        session.update(request.topics, request.forgotten)
+        session.update(request.topics, request.forgotten_keys())
         if not session.partitions:
             cache.remove(session)
             return None
@@ -109,7 +111,7 @@ class FetchContexts:
         A step for each partition. Between them the partitions may change, and the cache may fill.
         """
         cache = self.cache
-        is_follower = request.replica_id >= 0
+        is_follower = request.follower_id >= 0
         size = sum([len(topic.partitions) for topic in topics])
         if _has_long_name(request) or not cache.make_room(size, is_privileged=is_follower):
             return NO_SESSION_ID
@@ -124,12 +126,14 @@ class FetchContexts:
         fetches: dict[PartitionKey, FetchPartition] = {}
         try:
             for asked in request.topics:
+                key = asked.key
                 for each in asked.partitions:
-                    fetches[asked.topic_id or asked.name, each.partition] = each
+                    fetches[key, each.partition] = each
                     yield
             for topic in topics:
+                key = topic.key
                 for result in topic.partitions:
-                    fetch = fetches[topic.topic_id or topic.name, result.partition]
+                    fetch = fetches[key, result.partition]
                     entry = session.add(topic.name, topic.topic_id, fetch)
                     entry.sent(result)
                     session.settle(entry, self._partitions.get(topic.name, result.partition))
@@ -182,16 +186,18 @@ class IncrementalFetch:
     def topics(self) -> list[FetchTopic]:
         """Return the partitions to read now, in the session's order."""
         topics: list[FetchTopic] = []
-        last_key: bytes | str | None = None
+        partitions: list[FetchPartition] = []
+        last_key: TopicKey | None = None
+        uses_topic_ids = self.session.uses_topic_ids
         for entry in self.session.pending_in_order():
-            topic_id = entry.topic_id
-            if not entry.topic and topic_id is not None:
-                entry.topic = self._topic_name(topic_id) or ""
-            key = topic_id or entry.topic
+            if uses_topic_ids and not entry.topic:
+                entry.topic = self._topic_name(entry.topic_id) or ""
+            key = topic_key(entry.topic, entry.topic_id)
             if key != last_key:
-                topics.append(FetchTopic(entry.topic, [], topic_id))
+                partitions = []
+                topics.append(FetchTopic(name=entry.topic, topic_id=entry.topic_id, partitions=partitions))
                 last_key = key
-            topics[-1].partitions.append(entry.fetch)
+            partitions.append(entry.fetch)
         return topics
 
     def watch_pending(self, read: Iterable[Partition]) -> None:
@@ -210,7 +216,7 @@ class IncrementalFetch:
         partitions = self.session.partitions
 
         def is_changed(topic: FetchTopicResult, result: FetchPartitionResult) -> bool:
-            entry = partitions.get((topic.topic_id or topic.name, result.partition))
+            entry = partitions.get((topic.key, result.partition))
             return entry is not None and entry.differs(result)
 
         return matching(results, is_changed)
@@ -224,18 +230,20 @@ class IncrementalFetch:
         session = self.session
         partitions = session.partitions
         for topic in topics:
+            key = topic.key
             for result in topic.partitions:
-                entry = partitions.get((topic.topic_id or topic.name, result.partition))
+                entry = partitions.get((key, result.partition))
                 if entry is not None:
                     entry.sent(result)
-                    if result.records is not None:
+                    if result.records is not NO_RECORDS:
                         session.move_to_end(entry)
                 yield
                 if not self.is_current:
                     return session.session_id
         for topic in self._results:
+            key = topic.key
             for result in topic.partitions:
-                settled = partitions.get((topic.topic_id or topic.name, result.partition))
+                settled = partitions.get((key, result.partition))
                 if settled is not None:
                     session.settle(settled, self._partitions.get(settled.topic, result.partition))
                 yield
@@ -247,7 +255,7 @@ class IncrementalFetch:
 def _reader(client: Session, request: FetchRequest) -> Reader:
     access = client.access
     generation = 0 if access is None else access.generation
-    return (request.isolation, request.replica_id >= 0, access, generation)
+    return (request.isolation, request.follower_id >= 0, access, generation)
 
 
 def _has_long_name(request: FetchRequest) -> bool:
@@ -256,4 +264,4 @@ def _has_long_name(request: FetchRequest) -> bool:
 
 
 def _refusal(error: ErrorCode) -> FetchResponse:
-    return FetchResponse([], error=error)
+    return FetchResponse(topics=(), error=error)

@@ -22,6 +22,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Protocol
 
 from barnabas.protocol.errors import BrokerError
+from barnabas.protocol.messages.data.fetch import topic_key
+from barnabas.protocol.wire.pieces import NO_RECORDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -73,7 +75,8 @@ class SessionPartition:
     """One partition of a session: the client's fetch parameters, and the offsets of the last response.
 
     `topic` is the name, "" while the topic id is unknown: once found, it stays, as in Kafka, so a deleted topic is
-    answered UNKNOWN_TOPIC_OR_PARTITION and one that was created again INCONSISTENT_TOPIC_ID.
+    answered UNKNOWN_TOPIC_OR_PARTITION and one that was created again INCONSISTENT_TOPIC_ID. `topic_id` is zeros in a
+    session without ids.
     """
 
     __slots__ = (
@@ -89,7 +92,7 @@ class SessionPartition:
         "topic_id",
     )
 
-    def __init__(self, session: FetchSession, topic: str, topic_id: bytes | None, fetch: FetchPartition) -> None:
+    def __init__(self, session: FetchSession, topic: str, topic_id: bytes, fetch: FetchPartition) -> None:
         self.session = session
         self.topic = topic
         self.topic_id = topic_id
@@ -108,7 +111,7 @@ class SessionPartition:
         """Return whether the response must contain the result."""
         return (
             bool(result.error)
-            or result.records is not None
+            or result.records is not NO_RECORDS
             or result.diverging is not None
             or result.high_watermark != self.high_watermark
             or result.log_start_offset != self.log_start_offset
@@ -229,10 +232,10 @@ class FetchSession:
         self.is_closed = False
         self._last_rank = 0
 
-    def add(self, topic: str, topic_id: bytes | None, fetch: FetchPartition) -> SessionPartition:
+    def add(self, topic: str, topic_id: bytes, fetch: FetchPartition) -> SessionPartition:
         """Add a partition, pending, at the end of the order."""
         entry = SessionPartition(self, topic, topic_id, fetch)
-        self.partitions[topic_id or topic, fetch.partition] = entry
+        self.partitions[topic_key(topic, topic_id), fetch.partition] = entry
         self.pending[entry] = None
         self.move_to_end(entry)
         return entry
@@ -240,16 +243,16 @@ class FetchSession:
     def update(self, topics: Iterable[FetchTopic], forgotten: Iterable[PartitionKey]) -> None:
         """Add the partitions of a request or replace their parameters, then remove the forgotten ones."""
         for topic in topics:
-            named: bytes | str = topic.topic_id or topic.name
+            key = topic.key
             for fetch in topic.partitions:
-                entry = self.partitions.get((named, fetch.partition))
+                entry = self.partitions.get((key, fetch.partition))
                 if entry is None:
                     self.add(topic.name, topic.topic_id, fetch)
                 else:
                     entry.fetch = fetch
                     self.pending[entry] = None
-        for key in forgotten:
-            removed = self.partitions.pop(key, None)
+        for each in forgotten:
+            removed = self.partitions.pop(each, None)
             if removed is not None:
                 removed.unwatch()
                 self.pending.pop(removed, None)

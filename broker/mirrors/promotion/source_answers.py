@@ -15,22 +15,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.mirrors.promotion.settling import OpenTransaction, Outcome
 from barnabas.clients.errors import ClientError
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.kafka.client.fetch import (
-    FETCH,
-    TOPIC_IDS_FROM,
-    FetchAnswer,
-    FetchQuery,
-    PartitionToFetch,
-    TopicToFetch,
-)
+from barnabas.protocol.kafka.client.fetch import FETCH
 from barnabas.protocol.kafka.client.transactions import DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS
-from barnabas.protocol.messages.data.fetch import READ_COMMITTED
+from barnabas.protocol.messages.data.fetch import (
+    READ_COMMITTED,
+    TOPIC_IDS_FROM,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+)
 from barnabas.protocol.messages.transactions.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
@@ -120,10 +120,10 @@ async def _outcome_at_leader(
     leader = cluster.leader(place)
     if leader is None:
         return None
-    wanted = PartitionToFetch(place.partition, transaction.first_offset, 1)
-    topics = [TopicToFetch(place.topic, b"", [wanted])]
-    query = FetchQuery(0, 0, 1, topics, isolation=READ_COMMITTED)
-    answer: FetchAnswer = await (await cluster.connection(leader.node_id)).request(
+    wanted = FetchPartition(partition=place.partition, offset=transaction.first_offset, max_bytes=1)
+    topics = [FetchTopic(name=place.topic, partitions=[wanted])]
+    query = FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=1, topics=topics, isolation=READ_COMMITTED)
+    answer: FetchResponse = await (await cluster.connection(leader.node_id)).request(
         FETCH, query, highest=TOPIC_IDS_FROM - 1
     )
     for part in (each for topic in answer.topics for each in topic.partitions):
@@ -131,15 +131,12 @@ async def _outcome_at_leader(
             return None
         if part.last_stable_offset <= transaction.first_offset:
             return described if part.last_stable_offset == transaction.first_offset else None
-        if not _has_records_of(part.records, transaction):
+        if not _has_records_of(part.data, transaction):
             return None  # compacted: the transaction index may no longer have its row
-        key = (transaction.producer_id, transaction.first_offset)
-        return Outcome.ABORT if _contains(part.aborted or (), key) else Outcome.COMMIT
+        aborted = {(each.producer_id, each.first_offset) for each in part.aborted or ()}
+        has_aborted = (transaction.producer_id, transaction.first_offset) in aborted
+        return Outcome.ABORT if has_aborted else Outcome.COMMIT
     return None
-
-
-def _contains(aborted: Iterable[tuple[int, int]], key: tuple[int, int]) -> bool:
-    return any(tuple(each) == key for each in aborted)
 
 
 def _has_records_of(records: memoryview, transaction: OpenTransaction) -> bool:

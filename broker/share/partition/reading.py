@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from barnabas.broker.storage.files.file_records import FileSlice
 from barnabas.broker.storage.segment.old_format_slice import OldFormatSlice
-from barnabas.protocol.messages.data.fetch import RecordBytes
 from barnabas.protocol.records.batch import RecordBatch
 from barnabas.protocol.records.end_marker import ABORT_TYPE
 from barnabas.protocol.records.layout import CONTROL_MASK, HEADER_SIZE, LOG_OVERHEAD, TRANSACTIONAL_MASK
 from barnabas.protocol.records.reader import read_records
+from barnabas.protocol.wire.pieces import RecordBytes
 
 if TYPE_CHECKING:
     from barnabas.broker.partitions.partition import Partition
-    from barnabas.protocol.messages.data.fetch import RecordsPart
+    from barnabas.protocol.wire.pieces import RecordsPart
 
 _HEAD: Final = Struct(">qi9xhi16xq")
 """Base offset, size, attributes, last offset delta, producer id."""

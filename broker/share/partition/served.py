@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from barnabas.broker.share.coordinator import ShareCoordinator
     from barnabas.broker.share.partition.acquisition import AcquiredRecords
     from barnabas.broker.share.partition.share_partition import Acknowledgement
-    from barnabas.protocol.messages.data.fetch import RecordsPart
     from barnabas.protocol.share.state_records import SharePartitionKey, StateBatch
+    from barnabas.protocol.wire.pieces import RecordsPart
 
 logger = logging.getLogger(__name__)
 

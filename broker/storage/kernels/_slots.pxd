@@ -49,8 +49,8 @@ cdef extern from *:
     void Py_INCREF(PyObject* object)
 
 
-cdef inline Py_ssize_t offset_of(type owner, str name) except -1:
-    """Return the offset of a slot. Raises TypeError where the class has no slot of this name."""
+cdef inline Py_ssize_t offset_of(object owner, str name) except -1:
+    """Return the offset of a slot of a class. Raises TypeError where that has no slot of this name."""
     cdef object descriptor = getattr(owner, name, None)
     cdef Py_ssize_t offset = barnabas_slot_offset(<PyObject*> descriptor)
     if offset < 0:

@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from barnabas.protocol.errors import DecodeError
-from barnabas.protocol.kafka.hot_fields import NO_TAGS
 from barnabas.protocol.kafka.schema import Message
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.primitives import Reader
@@ -23,6 +22,7 @@ from barnabas.protocol.wire.structures import MAX_ANSWER_ITEMS, Struct
 
 _HEADER = struct.Struct(">ihhih")
 _SIZE_PREFIX: Final = 4
+_NO_TAGS: Final = b"\x00"
 
 VersionRanges = Mapping[int, tuple[int, int]]
 """The versions that a broker serves, lowest and highest, by API key."""
@@ -45,7 +45,7 @@ class ClientApi(NamedTuple):
 
     def frame(self, version: int, correlation_id: int, client_id: str, request: Any) -> bytes:
         """Return a request as a whole frame."""
-        tags = NO_TAGS if version >= self.request.flexible_from else b""
+        tags = _NO_TAGS if version >= self.request.flexible_from else b""
         client = client_id.encode()
         table = self.request
         body = tags + (table.write(version, request) if isinstance(table, Message) else request.encode(version))

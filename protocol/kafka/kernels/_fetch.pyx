@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
-"""Fetch of Kafka's protocol, compiled: protocol/kafka/data/fetch.py for plain requests.
+"""Fetch of Kafka's protocol, compiled: protocol/messages/data/fetch.py for plain requests.
 
 Plain: versions 4 to 18 of a consumer, without forgotten topics and tagged fields, no topic without partitions; at least
 one partition without a fetch session, any number in an incremental request. Everything else, undecodable requests among
@@ -30,6 +30,7 @@ cdef enum:
     SESSIONS_FROM = 7
     LEADER_EPOCH_FROM = 9
     PREFERRED_REPLICA_FROM = 11
+    RACK_FROM = 11
     FLEXIBLE_FROM = 12
     TOPIC_IDS_FROM = 13
     REPLICA_STATE_FROM = 15
@@ -131,15 +132,24 @@ cdef bint parse_frame(const uint8_t* data, Py_ssize_t size, FetchFrame* frame) e
 
 
 cdef bint _has_plain_tail(Cursor* cursor, int32_t version, bint flexible) noexcept nogil:
-    """Check what follows the topics. Python reads the forgotten topics, and the rest from version 15 on."""
+    """Check what follows the topics. Python reads the forgotten topics, tagged fields, and a rack beyond ASCII."""
+    cdef int64_t rack, at
     if version < SESSIONS_FROM:
         return True
     if _count(cursor, flexible) != 0 or cursor.failed:
         return False
-    if version < REPLICA_STATE_FROM:
+    if version < RACK_FROM:
         return True
-    _skip(cursor, _text_size(cursor, True))
-    return _uint8(cursor) == 0 and not cursor.failed
+    rack = cursor.at
+    _skip(cursor, _text_size(cursor, flexible))
+    if flexible and _uint8(cursor) != 0:
+        return False
+    if cursor.failed:
+        return False
+    for at in range(rack, cursor.at):
+        if cursor.data[at] >= 0x80:
+            return False
+    return True
 
 
 cdef int64_t response_bound(const FetchFrame* frame) noexcept nogil:

@@ -27,7 +27,7 @@ from barnabas.protocol.records.kernels._big_endian cimport int16_at, int32_at, p
 from barnabas.protocol.records.kernels._varint cimport put_unsigned
 
 from barnabas.protocol.compression import Codec
-from barnabas.protocol.kafka.hot_fields import MAX_ITEMS as _MAX_ITEMS
+from barnabas.protocol.wire.structures import MAX_ITEMS as _MAX_ITEMS
 from barnabas.protocol.records import layout
 
 cdef enum:

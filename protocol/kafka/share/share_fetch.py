@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any
 
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.kafka.pieces import Piece, Pieces
 from barnabas.protocol.kafka.schema import (
     BOOL,
     INT8,
@@ -37,6 +36,7 @@ from barnabas.protocol.messages.share.share_acknowledge import (
 )
 from barnabas.protocol.messages.share.share_fetch import ForgottenTopic, ShareFetchRequest, ShareFetchResponse
 from barnabas.protocol.varint import unsigned
+from barnabas.protocol.wire.pieces import Piece, Pieces
 
 _RENEW_FROM = 2
 

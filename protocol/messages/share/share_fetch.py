@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.data.fetch import RecordsPart
 from barnabas.protocol.messages.share.share_acknowledge import AcknowledgeTopic
+from barnabas.protocol.wire.pieces import RecordsPart
 
 FINAL_EPOCH = -1
 """Share session epoch of the request that closes the session."""

@@ -18,7 +18,14 @@ from barnabas.broker.partitions.registry import PartitionRegistry
 from barnabas.broker.probes import BrokerProbes
 from barnabas.config.listeners import Listener
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.data.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from barnabas.protocol.messages.data.fetch import (
+    FetchPartition,
+    FetchPartitionResult,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+)
+from barnabas.protocol.wire.pieces import NO_RECORDS
 from tests.support.daemon import start_daemon
 from tests.support.kafka.kafka_wire import KafkaWire
 from tests.support.storage.bench import TOPIC_ID, TP, LogBench, append, sized_batch
@@ -44,11 +51,29 @@ class Served:
         self.client = Session(Listener("PLAINTEXT", "127.0.0.1", 0))
 
     def fetch(self, *positions: tuple[int, int], session: tuple[int, int] = (0, -1), wait_ms: int = 0) -> Any:
-        partitions = [FetchPartition(0, offset, 1 << 20, last_fetched_epoch=epoch) for offset, epoch in positions]
-        topics = [FetchTopic(TP.topic, partitions)] if partitions else []
-        answer = self.handler(self.client, FetchRequest(wait_ms, 1, 1 << 20, 0, topics, *session))
+        partitions = [
+            FetchPartition(partition=0, offset=offset, max_bytes=1 << 20, last_fetched_epoch=epoch)
+            for offset, epoch in positions
+        ]
+        topics = [FetchTopic(name=TP.topic, partitions=partitions)] if partitions else []
+        answer = self.handler(
+            self.client,
+            FetchRequest(
+                max_wait_ms=wait_ms,
+                min_bytes=1,
+                max_bytes=1 << 20,
+                isolation=0,
+                topics=topics,
+                session_id=session[0],
+                session_epoch=session[1],
+            ),
+        )
         assert isinstance(answer, FetchResponse)
         return answer
+
+
+def told(result: FetchPartitionResult) -> tuple[int, int] | None:
+    return None if result.diverging is None else (result.diverging.epoch, result.diverging.end_offset)
 
 
 @pytest.fixture
@@ -79,8 +104,8 @@ def test_the_last_common_epoch_is_named(
     served: Served, offset: int, last_epoch: int, diverging: tuple[int, int] | None
 ) -> None:
     (result,) = served.fetch((offset, last_epoch), wait_ms=LONG_POLL_MS if diverging else 0).topics[0].partitions
-    assert (result.error, result.diverging) == (ErrorCode.NONE, diverging)
-    assert (result.records is None) == (diverging is not None or offset == 6)
+    assert (result.error, told(result)) == (ErrorCode.NONE, diverging)
+    assert (result.records is NO_RECORDS) == (diverging is not None or offset == 6)
     assert (result.high_watermark, result.log_start_offset) == (6, 0)
 
 
@@ -93,12 +118,12 @@ def test_an_epoch_without_a_known_end_and_offsets_below_the_log_start_are_out_of
 
 def test_a_session_repeats_the_divergence_until_the_client_has_another_position(served: Served) -> None:
     opened = served.fetch((6, 6), session=(0, 0))
-    assert opened.topics[0].partitions[0].diverging == (3, 4)
+    assert told(opened.topics[0].partitions[0]) == (3, 4)
     for epoch in (1, 2):
         repeated = served.fetch(session=(opened.session_id, epoch), wait_ms=LONG_POLL_MS)
-        assert repeated.topics[0].partitions[0].diverging == (3, 4)
+        assert told(repeated.topics[0].partitions[0]) == (3, 4)
     found = served.fetch((4, 3), session=(opened.session_id, 3))
-    assert found.topics[0].partitions[0].records is not None
+    assert found.topics[0].partitions[0].records is not NO_RECORDS
     assert served.fetch((6, 7), session=(opened.session_id, 4)).topics == []
 
 

@@ -69,8 +69,11 @@ class ServedSession:
         self.run = frames.FrameRun({ApiKey.FETCH: kernel})
         self.dispatcher = Dispatcher({ApiKey.FETCH: cast("Any", handler)}, self.probes, loop, self.run)
         self.client = Session(Listener("PLAINTEXT", "127.0.0.1", 0))
-        topics = [FetchTopic(TP.topic, [FetchPartition(0, 0, 1 << 20)])]
-        opened = handler(self.client, FetchRequest(0, 0, 1 << 20, 0, topics, session_epoch=0))
+        topics = [FetchTopic(name=TP.topic, partitions=[FetchPartition(partition=0, offset=0, max_bytes=1 << 20)])]
+        opened = handler(
+            self.client,
+            FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=1 << 20, isolation=0, topics=topics, session_epoch=0),
+        )
         self.session = cast("FetchSession", self.cache.get(cast("Any", opened).session_id))
 
     def frame(self, offset: int | None, *, epoch: int | None = None, **settings: int) -> memoryview:

@@ -21,12 +21,15 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.data.fetch import (
     NEW_SESSION,
     NO_SESSION,
+    TOPIC_IDS_FROM,
     FetchPartition,
     FetchRequest,
     FetchResponse,
     FetchTopic,
 )
 from barnabas.protocol.topic_partition import TopicPartition
+from barnabas.protocol.uuids import ZERO_UUID
+from barnabas.protocol.wire.fields import LATEST
 from tests.support.served_fetch import MAX_WAIT_MS, Served, offsets_of, run
 from tests.support.storage.bench import TOPIC_ID, TP, LogBench, append, sized_batch
 
@@ -55,12 +58,16 @@ class Case(NamedTuple):
     replica_id: int = -1
 
 
-def orders(number: int, offset: int = 0, **epochs: int) -> FetchTopic:
-    return FetchTopic(TP.topic, [FetchPartition(number, offset, LIMIT, **epochs)])
+def orders(number: int, offset: int = 0, **epochs: Any) -> FetchTopic:
+    return FetchTopic(
+        name=TP.topic, partitions=[FetchPartition(partition=number, offset=offset, max_bytes=LIMIT, **epochs)]
+    )
 
 
 def by_id(topic_id: bytes, number: int = 0, name: str = "") -> FetchTopic:
-    return FetchTopic(name, [FetchPartition(number, 0, LIMIT)], topic_id)
+    return FetchTopic(
+        name=name, partitions=[FetchPartition(partition=number, offset=0, max_bytes=LIMIT)], topic_id=topic_id
+    )
 
 
 def _set(path: Callable[[Served], object], name: str, value: object) -> Callable[[Served], object]:
@@ -69,11 +76,14 @@ def _set(path: Callable[[Served], object], name: str, value: object) -> Callable
 
 UNREAD = {
     "unknown partition": Case(orders(99), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
-    "unknown topic": Case(FetchTopic("x", [FetchPartition(0, 0, LIMIT)]), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    "unknown topic": Case(
+        FetchTopic(name="x", partitions=[FetchPartition(partition=0, offset=0, max_bytes=LIMIT)]),
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ),
     "unknown partition by id": Case(by_id(TOPIC_ID, 99), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
     "unknown id": Case(by_id(OTHER_ID), ErrorCode.UNKNOWN_TOPIC_ID),
     "READ refused": Case(
-        FetchTopic(SECRET.topic, [FetchPartition(0, 0, LIMIT)]),
+        FetchTopic(name=SECRET.topic, partitions=[FetchPartition(partition=0, offset=0, max_bytes=LIMIT)]),
         ErrorCode.TOPIC_AUTHORIZATION_FAILED,
         _set(lambda served: served.client, "access", ReadsOrders()),
     ),
@@ -128,14 +138,22 @@ def secret(served: Served, tmp_path: Path) -> Iterator[Partition]:
 
 def ask(served: Served, *topics: FetchTopic, wait_ms: int = MAX_WAIT_MS, **settings: Any) -> Any:
     """Return the response, or the Deferred of a request that waits."""
-    settings["uses_topic_ids"] = any(topic.topic_id for topic in topics) or settings.get("uses_topic_ids", False)
-    answer = served.handler(served.client, FetchRequest(wait_ms, 1, LIMIT, 0, list(topics), **settings))
+    if any(has_id(topic) for topic in topics):
+        settings["version"] = TOPIC_IDS_FROM
+    answer = served.handler(
+        served.client,
+        FetchRequest(max_wait_ms=wait_ms, min_bytes=1, max_bytes=LIMIT, isolation=0, topics=list(topics), **settings),
+    )
     return run(answer)[1] if asyncio.iscoroutine(answer) else answer
+
+
+def has_id(topic: FetchTopic) -> bool:
+    return topic.topic_id != ZERO_UUID
 
 
 def both(case: Case) -> list[FetchTopic]:
     """Return the topic of a case, and partition 0 of `Served`, named in the same way."""
-    return [case.topic, by_id(TOPIC_ID) if case.topic.topic_id else orders(0)]
+    return [case.topic, by_id(TOPIC_ID) if has_id(case.topic) else orders(0)]
 
 
 class Continued:
@@ -143,7 +161,8 @@ class Continued:
 
     def __init__(self, served: Served, case: Case, topics: list[FetchTopic]) -> None:
         self.served = served
-        self.settings = {"uses_topic_ids": case.topic.topic_id is not None, "replica_id": case.replica_id}
+        version = TOPIC_IDS_FROM if has_id(case.topic) else TOPIC_IDS_FROM - 1
+        self.settings = {"version": version, "replica_id": case.replica_id}
         opened = ask(served, *topics, wait_ms=0, session_epoch=NEW_SESSION, replica_id=case.replica_id)
         assert errors_of(opened) == [case.error] * bool(case.error)
         self.session_id = opened.session_id
@@ -196,7 +215,11 @@ def test_a_session_with_a_partition_that_is_not_read_waits_in_each_of_its_fetche
     case.prepare(served)
     session = Continued(served, case, both(case))
     for offset in range(3):
-        position = FetchTopic(TP.topic, [FetchPartition(0, offset, LIMIT)], case.topic.topic_id and TOPIC_ID)
+        position = FetchTopic(
+            name=TP.topic,
+            partitions=[FetchPartition(partition=0, offset=offset, max_bytes=LIMIT)],
+            topic_id=TOPIC_ID if has_id(case.topic) else ZERO_UUID,
+        )
         waiting = session.ask(*([position] if offset else []))  # at first partition 0 is settled
         assert is_waiting(waiting)
         served.append(0)
@@ -258,3 +281,36 @@ def test_the_deletion_of_a_topic_ends_the_waits_for_it_and_not_the_next_ones(ser
     assert all(is_waiting(each) for each in waits)
     served.append(0)
     assert [offsets_of(ended(each)) for each in waits] == [{0: 1}, {0: 1}]
+
+
+def test_negative_limits_count_as_none(served: Served) -> None:
+    response = ask(served, orders(0), orders(1), wait_ms=-1)
+    assert isinstance(response, FetchResponse)
+    served.append(0, 1)
+    topics = [
+        FetchTopic(
+            name=TP.topic, partitions=[FetchPartition(partition=each, offset=0, max_bytes=-5) for each in (0, 1)]
+        )
+    ]
+    request = FetchRequest(max_wait_ms=MAX_WAIT_MS, min_bytes=-1, max_bytes=-1, topics=topics, version=11)
+    response = served.handler(served.client, request)
+    response = run(response)[1] if asyncio.iscoroutine(response) else response
+    assert isinstance(response, FetchResponse)
+    assert offsets_of(response) == {0: 1}  # the first batch, as with a limit of 0
+
+
+@pytest.mark.parametrize("version", [11, 13, LATEST])
+def test_an_error_has_no_offsets_in_kafkas_protocol(served: Served, version: int) -> None:
+    served.append(0)
+    topic = by_id(TOPIC_ID) if version == TOPIC_IDS_FROM else orders(0)
+    topic.partitions[0].offset = 9
+    (result,) = ask(served, topic, version=version).topics[0].partitions
+    assert (result.error, result.aborted) == (ErrorCode.OFFSET_OUT_OF_RANGE, None)
+    assert result.high_watermark == (1 if version == LATEST else -1)
+
+
+def test_the_last_entry_of_a_repeated_partition_counts_at_the_place_of_the_first(served: Served) -> None:
+    served.append(0, 1, 1)
+    response = ask(served, orders(0, 9), orders(1), FetchTopic(name=TP.topic, partitions=[]), orders(0))
+    (topic,) = response.topics
+    assert [(each.partition, each.error) for each in topic.partitions] == [(0, ErrorCode.NONE), (1, ErrorCode.NONE)]

@@ -132,7 +132,7 @@ def test_requests_of_many_partitions_in_one_piece_are_answered_in_their_order(
         assert (correlation_id, partition.index, partition.error_code) == (index, number, 0)
         assert partition.base_offset == numbers[:index].count(number)
     for number in range(3):
-        stored = bytes(wire.fetch(topic, 0, number).records.data)  # type: ignore[union-attr]
+        stored = bytes(wire.fetch(topic, 0, number).data)
         positions = [stored.index(b"k\x02%d\x00" % index) for index, each in enumerate(numbers) if each == number]
         assert positions == sorted(positions)
 

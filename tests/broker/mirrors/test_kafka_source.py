@@ -17,7 +17,8 @@ from barnabas.clients.kafka.cluster import KafkaCluster
 from barnabas.clients.kafka.connection import KafkaConnection
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.kafka.client.api import ClientApi
-from barnabas.protocol.kafka.client.fetch import FETCH, FetchQuery
+from barnabas.protocol.kafka.client.fetch import FETCH
+from barnabas.protocol.messages.data.fetch import FetchRequest
 from barnabas.protocol.records.batch import RecordBatch
 from barnabas.protocol.topic_partition import TopicPartition
 from tests.support.daemon import Daemon, start_daemon
@@ -97,7 +98,7 @@ async def test_a_fetch_answers_what_has_changed(daemon: Daemon, by_id: bool, mon
 
     async def counted(self: KafkaConnection, api: ClientApi, query: object, **options: object) -> object:
         if api is FETCH:
-            assert isinstance(query, FetchQuery)
+            assert isinstance(query, FetchRequest)
             sent.append((query.session_epoch, sum(len(each.partitions) for each in query.topics)))
         return await request(self, api, query, **options)  # type: ignore[arg-type]
 

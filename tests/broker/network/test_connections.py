@@ -156,7 +156,7 @@ def test_thousands_of_pipelined_fetches_are_answered_in_order_in_bounded_memory(
         for number in range(1, 3001):
             answer = client.receive()
             assert answer.correlation_id == number
-            assert codec.decode_response(answer).topics[0].partitions[0].records is not None
+            assert codec.decode_response(answer).topics[0].partitions[0].data
         sender.join(30)
     assert resident_bytes(daemon.pid) - before < 30 * MIB
 

@@ -17,7 +17,6 @@ from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.cluster.api_versions import ApiVersionsRequest
 from barnabas.protocol.messages.topics.metadata import MetadataRequest
 from barnabas.protocol.native import codec
-from barnabas.protocol.native.fetch import FetchedRecords
 from tests.broker.conftest import Batch
 from tests.support.daemon import Daemon, DaemonError, start_daemon
 from tests.support.eventually import eventually
@@ -86,9 +85,7 @@ def resident_bytes(daemon: Daemon) -> int:
 
 def fetched(client: WireClient, topic: str, offset: int, max_bytes: int) -> bytes:
     """Return the bytes of one fetch."""
-    records = client.fetch(topic, offset, max_bytes=max_bytes).records
-    assert isinstance(records, FetchedRecords)
-    return bytes(records.data)
+    return bytes(client.fetch(topic, offset, max_bytes=max_bytes).data)
 
 
 def logged(daemon: Daemon, text: str) -> None:

@@ -54,11 +54,17 @@ async def test_a_consumer_gets_everything_from_a_log_of_all_formats(tmp_path: Pa
 def test_the_limit_of_a_request_holds_over_all_partitions_but_for_the_first_batch(tmp_path: Path) -> None:
     with serve_old_log(tmp_path, partitions=3) as daemon, WireClient(daemon.host, daemon.port) as wire:
         for max_bytes in (1, 600, 3000):
-            entries = [FetchPartition(number, 0, 2000) for number in range(3)]
-            request = FetchRequest(0, 1, max_bytes, 0, [FetchTopic("old", entries)])
+            entries = [FetchPartition(partition=number, offset=0, max_bytes=2000) for number in range(3)]
+            request = FetchRequest(
+                max_wait_ms=0,
+                min_bytes=1,
+                max_bytes=max_bytes,
+                isolation=0,
+                topics=[FetchTopic(name="old", partitions=entries)],
+            )
             results = wire.call(ApiKey.FETCH, request).topics[0].partitions
-            sizes = [0 if each.records is None else each.records.size for each in results]
-            batches = list(iter_batches(results[0].records.data))
+            sizes = [len(each.data) for each in results]
+            batches = list(iter_batches(results[0].data))
             assert read_records(batches[0])[0] == RECORDS[0]
             assert sum(sizes) <= max_bytes or (len(batches) == 1 and sizes[1:] == [0, 0])
             assert all(size <= 2000 for size in sizes)
@@ -69,7 +75,7 @@ def test_a_fetch_of_old_messages_is_answered_at_once_however_little_there_is(tmp
     with serve_old_log(tmp_path) as daemon, WireClient(daemon.host, daemon.port) as wire:
         request = fetch_request("old", 0, max_wait_ms=60_000, min_bytes=1_000_000)
         (result,) = wire.call(ApiKey.FETCH, request).topics[0].partitions
-        offsets = [record.offset for each in iter_batches(result.records.data) for record in read_records(each)]
+        offsets = [record.offset for each in iter_batches(result.data) for record in read_records(each)]
         assert offsets == list(range(35))
 
 
@@ -79,8 +85,18 @@ def test_damage_is_an_error_of_that_partition_alone(tmp_path: Path) -> None:
         damaged[30] ^= 1
         with (daemon.data_directory / "old-0" / LOG_NAME).open("r+b") as file:
             file.write(damaged)
-        request = FetchRequest(0, 1, 1 << 20, 0, [FetchTopic("old", [FetchPartition(n, 0, 1 << 20) for n in (0, 1)])])
+        request = FetchRequest(
+            max_wait_ms=0,
+            min_bytes=1,
+            max_bytes=1 << 20,
+            isolation=0,
+            topics=[
+                FetchTopic(
+                    name="old", partitions=[FetchPartition(partition=n, offset=0, max_bytes=1 << 20) for n in (0, 1)]
+                )
+            ],
+        )
         bad, good = wire.call(ApiKey.FETCH, request).topics[0].partitions
-        assert (bad.error, bad.records) == (ErrorCode.CORRUPT_MESSAGE, None)
+        assert (bad.error, bytes(bad.data)) == (ErrorCode.CORRUPT_MESSAGE, b"")
         assert good.error is ErrorCode.NONE
-        assert good.records is not None
+        assert good.data

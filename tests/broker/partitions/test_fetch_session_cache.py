@@ -9,6 +9,7 @@ from barnabas.broker.handlers.data.fetch_session import FetchSession, next_epoch
 from barnabas.broker.handlers.data.fetch_session_cache import FetchSessionCache
 from barnabas.broker.probes import FetchSessionProbe
 from barnabas.protocol.messages.data.fetch import FetchPartition, FetchTopic
+from barnabas.protocol.uuids import ZERO_UUID
 
 EVICTION_S = 120.0
 
@@ -29,7 +30,7 @@ class Sessions:
         reader = (0, is_follower, None, 0)
         session = FetchSession(session_id, reader, uses_topic_ids=False, is_privileged=is_follower, now=self.now)
         for number in range(size):
-            session.add("t", None, FetchPartition(number, 0, 1))
+            session.add("t", ZERO_UUID, FetchPartition(partition=number, offset=0, max_bytes=1))
         self.cache.add(session)
         self.by_letter[letter] = session
         return True
@@ -88,7 +89,9 @@ def test_a_session_is_worth_what_it_has_now() -> None:
     sessions.create("b", 4)
     sessions.now += EVICTION_S + 1
     sessions.by_letter["a"].update([], [("t", number) for number in range(3)])
-    sessions.by_letter["b"].update([FetchTopic("t", [FetchPartition(9, 0, 1)])], [])
+    sessions.by_letter["b"].update(
+        [FetchTopic(name="t", partitions=[FetchPartition(partition=9, offset=0, max_bytes=1)])], []
+    )
     sessions.touch("ab")
     assert sessions.create("c", 3)
     assert sessions.cached == "bc"
@@ -122,7 +125,7 @@ def test_partitions_of_all_sessions_are_limited(monkeypatch: pytest.MonkeyPatch)
     assert sessions.create("c", 2)
     grown = sessions.by_letter["a"]
     for number, has_room in ((6, True), (7, True), (8, False)):
-        grown.update([FetchTopic("t", [FetchPartition(number, 0, 1)])], [])
+        grown.update([FetchTopic(name="t", partitions=[FetchPartition(partition=number, offset=0, max_bytes=1)])], [])
         assert sessions.cache.has_room_for_more(grown) == has_room
     sessions.now += EVICTION_S + 1
     assert sessions.create("d", 5)

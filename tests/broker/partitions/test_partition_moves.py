@@ -29,7 +29,6 @@ from barnabas.protocol.messages.topics.log_dirs import (
 )
 from barnabas.protocol.messages.topics.topics import DeleteTopicsRequest
 from barnabas.protocol.native import codec
-from barnabas.protocol.native.fetch import FetchedRecords
 from barnabas.protocol.records.batch import iter_batches
 from tests.broker.conftest import Batch
 from tests.support.daemon import Daemon, start_daemon
@@ -98,8 +97,7 @@ def values(client: WireClient) -> list[int]:
     while len(offsets) < end:
         result = client.fetch("t", len(offsets))
         assert result.error == ErrorCode.NONE
-        assert isinstance(result.records, FetchedRecords)
-        for batch in iter_batches(memoryview(result.records.data)):
+        for batch in iter_batches(result.data):
             batch.ensure_valid()
             offsets += range(batch.base_offset, batch.next_offset)
     return offsets

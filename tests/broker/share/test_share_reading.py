@@ -5,8 +5,8 @@ from __future__ import annotations
 import struct
 
 from barnabas.broker.share.partition.reading import FoundRecords
-from barnabas.protocol.messages.data.fetch import RecordBytes
 from barnabas.protocol.records.builder import RecordBatchBuilder
+from barnabas.protocol.wire.pieces import RecordBytes
 
 
 def single_records(first: int, count: int) -> list[bytes]:

@@ -41,7 +41,7 @@ class Bench:
 
         def read() -> FetchResponse:
             self.reads += 1
-            return FetchResponse([], committed_only)
+            return FetchResponse(topics=[])
 
         return DelayedFetch(
             [self.partition],

@@ -17,9 +17,9 @@ from barnabas.clients.records import ConsumerRecord
 from barnabas.protocol.compression import Codec
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.data.fetch import AbortedTransaction, FetchPartitionResult, FetchRequest
-from barnabas.protocol.native.fetch import FetchedRecords
 from barnabas.protocol.records.builder import RecordBatchBuilder
 from barnabas.protocol.topic_partition import TopicPartition
+from barnabas.protocol.wire.pieces import RecordBytes
 from tests.clients.fake_broker import FakeBroker, Hold
 from tests.clients.waiting import turns, until
 
@@ -339,7 +339,7 @@ async def test_a_read_committed_consumer_skips_aborted_records_and_another_one_d
 
     def with_aborted(*arguments: Any) -> tuple[FetchPartitionResult, int]:
         result, size = read_partition(*arguments)
-        result.aborted = [AbortedTransaction(7, 1)]
+        result.aborted = [AbortedTransaction(producer_id=7, first_offset=1)]
         return result, size
 
     broker._read_partition = with_aborted  # type: ignore[method-assign, assignment]
@@ -363,7 +363,7 @@ async def test_a_read_that_begins_after_aborted_data_returns_records_after_the_m
 
     def with_aborted(*arguments: Any) -> tuple[FetchPartitionResult, int]:
         result, size = read_partition(*arguments)
-        result.aborted = [AbortedTransaction(7, 0)]
+        result.aborted = [AbortedTransaction(producer_id=7, first_offset=0)]
         return result, size
 
     broker._read_partition = with_aborted  # type: ignore[method-assign, assignment]
@@ -390,8 +390,7 @@ async def test_a_batch_that_does_not_fit_after_others_is_requested_first(broker:
     def cutting(partition: TopicPartition, entry: Any, budget: int, before: list[Any]) -> Any:
         result, size = read_partition(partition, entry, budget, before)
         if partition == ORDERS[1] and size > entry.max_bytes:
-            assert isinstance(result.records, FetchedRecords)
-            result.records = FetchedRecords(result.records.data[: entry.max_bytes])
+            result.records = RecordBytes(result.data[: entry.max_bytes])
             size = entry.max_bytes
         return result, size
 

@@ -23,9 +23,9 @@ from barnabas.protocol.compression import Codec
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.data.fetch import FetchPartitionResult, FetchResponse, FetchTopicResult
-from barnabas.protocol.native.fetch import FetchedRecords
 from barnabas.protocol.records.builder import RecordBatchBuilder
 from barnabas.protocol.topic_partition import TopicPartition
+from barnabas.protocol.wire.pieces import RecordBytes
 from tests.clients.fake_broker import Drop, FakeBroker, RefusePartitions, Respond
 from tests.clients.waiting import turns
 
@@ -165,8 +165,16 @@ async def test_a_batch_with_an_impossible_size_is_an_error_and_not_an_endless_lo
     def intercept(api: ApiKey, request: Any) -> Any:
         if api is not ApiKey.FETCH:
             return None
-        result = FetchPartitionResult(0, ErrorCode.NONE, 3, 3, 0, [], FetchedRecords(memoryview(bytes(stored))))
-        return Respond(FetchResponse([FetchTopicResult("lines", [result])]))
+        result = FetchPartitionResult(
+            partition=0,
+            error=ErrorCode.NONE,
+            high_watermark=3,
+            last_stable_offset=3,
+            log_start_offset=0,
+            aborted=[],
+            records=RecordBytes(stored),
+        )
+        return Respond(FetchResponse(topics=[FetchTopicResult(name="lines", partitions=[result])]))
 
     broker.intercept = intercept
     async with consuming(broker) as consumer:
@@ -236,7 +244,7 @@ async def test_a_final_error_is_raised_with_its_code(broker: FakeBroker) -> None
 
 
 async def test_a_partition_that_the_broker_leaves_out_is_an_error(broker: FakeBroker) -> None:
-    broker.intercept = lambda api, request: Respond(FetchResponse([])) if api is ApiKey.FETCH else None
+    broker.intercept = lambda api, request: Respond(FetchResponse(topics=[])) if api is ApiKey.FETCH else None
     async with consuming(broker) as consumer:
         assert "lines-0: the broker left it out" in str(await fails(consumer))
 

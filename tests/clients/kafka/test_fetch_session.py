@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from barnabas.clients.kafka.fetch_session import FetchSession, WantedPartition
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.kafka.client.fetch import FetchAnswer, FetchQuery, PartitionToFetch
+from barnabas.protocol.messages.data.fetch import FetchRequest, FetchResponse
 from barnabas.protocol.topic_partition import TopicPartition
 
 Wanted = dict[TopicPartition, WantedPartition]
@@ -16,26 +16,24 @@ Key = tuple[str, bytes, int]
 
 def wanted(offsets: dict[tuple[str, int], int], ids: dict[str, int] | None = None) -> Wanted:
     return {
-        TopicPartition(topic, number): WantedPartition(
-            bytes([(ids or {}).get(topic, 1)]) * 16, PartitionToFetch(number, offset, 100)
-        )
+        TopicPartition(topic, number): WantedPartition(bytes([(ids or {}).get(topic, 1)]) * 16, offset, 100)
         for (topic, number), offset in offsets.items()
     }
 
 
-def query(session: FetchSession, partitions: Wanted) -> FetchQuery:
+def query(session: FetchSession, partitions: Wanted) -> FetchRequest:
     return session.next_query(partitions, max_wait_ms=1, min_bytes=2, max_bytes=3)
 
 
-def answer(error: ErrorCode = ErrorCode.NONE, session_id: int = 0) -> FetchAnswer:
-    return FetchAnswer(0, [], error, session_id)
+def answer(error: ErrorCode = ErrorCode.NONE, session_id: int = 0) -> FetchResponse:
+    return FetchResponse(topics=(), error=error, session_id=session_id)
 
 
-def keys(found: FetchQuery) -> list[tuple[str, int, int]]:
+def keys(found: FetchRequest) -> list[tuple[str, int, int]]:
     return [(topic.name, each.partition, each.offset) for topic in found.topics for each in topic.partitions]
 
 
-def forgotten(found: FetchQuery) -> list[tuple[str, Sequence[int]]]:
+def forgotten(found: FetchRequest) -> list[tuple[str, Sequence[int]]]:
     return [(each.name, each.partitions) for each in found.forgotten]
 
 
@@ -116,9 +114,7 @@ def test_the_broker_always_knows_what_is_wanted() -> None:
         for each in found.topics:
             for part in each.partitions:
                 at_broker[each.name, each.topic_id, part.partition] = part.offset
-        assert at_broker == {
-            (key.topic, each.topic_id, key.partition): each.fetch.offset for key, each in partitions.items()
-        }
+        assert at_broker == {(key.topic, each.topic_id, key.partition): each.offset for key, each in partitions.items()}
         match rng.randrange(10):
             case 0:
                 session.lost()

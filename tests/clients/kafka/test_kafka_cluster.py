@@ -17,7 +17,7 @@ from barnabas.clients.kafka.cluster import KafkaCluster
 from barnabas.clients.security.settings import SecuritySettings
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.kafka.client.describe_configs import DESCRIBE_CONFIGS
-from barnabas.protocol.kafka.client.fetch import FETCH, FetchQuery, LeaderAndEpoch, PartitionToFetch, TopicToFetch
+from barnabas.protocol.kafka.client.fetch import FETCH
 from barnabas.protocol.kafka.client.list_offsets import LIST_OFFSETS
 from barnabas.protocol.kafka.client.offset_for_leader_epoch import OFFSET_FOR_LEADER_EPOCH
 from barnabas.protocol.messages.cluster.configs import (
@@ -25,6 +25,7 @@ from barnabas.protocol.messages.cluster.configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
 )
+from barnabas.protocol.messages.data.fetch import FetchPartition, FetchRequest, FetchTopic
 from barnabas.protocol.messages.data.list_offsets import (
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
@@ -38,7 +39,7 @@ from barnabas.protocol.messages.data.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
 )
 from barnabas.protocol.messages.groups.find_coordinator import GROUP_KEY, TRANSACTION_KEY
-from barnabas.protocol.messages.nodes import BrokerAddress
+from barnabas.protocol.messages.nodes import BrokerAddress, LeaderAndEpoch
 from barnabas.protocol.records.batch import RecordBatch
 from barnabas.protocol.topic_partition import TopicPartition
 from tests.support.daemon import Daemon, start_daemon
@@ -97,8 +98,12 @@ async def test_records_are_fetched_from_the_leader_as_stored(daemon: Daemon) -> 
         assert connection is await cluster.connection(leader.node_id, "fetch")
         assert connection is not await cluster.connection(leader.node_id)
         for highest in (12, None):
-            query = FetchQuery(
-                500, 1, 1 << 20, [TopicToFetch("t", topic.topic_id, [PartitionToFetch(0, 0, 1 << 20, leader.epoch)])]
+            wanted = FetchPartition(partition=0, offset=0, max_bytes=1 << 20, current_leader_epoch=leader.epoch)
+            query = FetchRequest(
+                max_wait_ms=500,
+                min_bytes=1,
+                max_bytes=1 << 20,
+                topics=[FetchTopic(name="t", topic_id=topic.topic_id, partitions=[wanted])],
             )
             answer = await connection.request(FETCH, query, highest=highest)
             assert answer.error is ErrorCode.NONE
@@ -114,9 +119,18 @@ async def test_a_fetch_beyond_the_epoch_of_the_source_diverges(daemon: Daemon) -
         leader = cluster.leader(PARTITION)
         assert leader is not None
         end = await offset(cluster, leader.node_id, LATEST_TIMESTAMP)
-        wanted = PartitionToFetch(0, end, 1 << 20, leader.epoch, leader.epoch)
+        wanted = FetchPartition(
+            partition=0,
+            offset=end,
+            max_bytes=1 << 20,
+            current_leader_epoch=leader.epoch,
+            last_fetched_epoch=leader.epoch,
+        )
         connection = await cluster.connection(leader.node_id, "fetch")
-        answer = await connection.request(FETCH, FetchQuery(0, 0, 1 << 20, [TopicToFetch("t", topic_id, [wanted])]))
+        topics = [FetchTopic(name="t", topic_id=topic_id, partitions=[wanted])]
+        answer = await connection.request(
+            FETCH, FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=1 << 20, topics=topics)
+        )
         assert answer.topics[0].partitions[0].error is ErrorCode.NONE
         request = OffsetForLeaderEpochRequest(
             topics=[EpochTopic(name="t", partitions=[EpochPartition(partition=0, leader_epoch=leader.epoch)])]
@@ -177,11 +191,11 @@ async def test_a_leader_of_a_fetch_answer_counts_if_its_epoch_is_newer_and_its_a
         await cluster.metadata(["t"])
         known = cluster.leader(PARTITION)
         assert known is not None
-        new = LeaderAndEpoch(known.node_id + 1, known.epoch + 1)
+        new = LeaderAndEpoch(node_id=known.node_id + 1, epoch=known.epoch + 1)
         assert not cluster.note_leader(PARTITION, new, [])
-        assert not cluster.note_leader(PARTITION, LeaderAndEpoch(-1, known.epoch + 1), [])
+        assert not cluster.note_leader(PARTITION, LeaderAndEpoch(node_id=-1, epoch=known.epoch + 1), [])
         address = BrokerAddress(new.node_id, "127.0.0.1", closed_port())
-        assert not cluster.note_leader(PARTITION, LeaderAndEpoch(new.node_id, known.epoch), [address])
+        assert not cluster.note_leader(PARTITION, LeaderAndEpoch(node_id=new.node_id, epoch=known.epoch), [address])
         assert cluster.note_leader(PARTITION, new, [address])
         assert cluster.leader(PARTITION) == new
         with pytest.raises(BrokerConnectionError, match=str(address.port)):

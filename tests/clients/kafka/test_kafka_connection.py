@@ -19,8 +19,9 @@ from barnabas.clients.errors import (
 )
 from barnabas.clients.kafka.connection import KafkaConnection
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.kafka.client.fetch import FETCH, FetchQuery
+from barnabas.protocol.kafka.client.fetch import FETCH
 from barnabas.protocol.kafka.client.list_groups import LIST_GROUPS
+from barnabas.protocol.messages.data.fetch import FetchRequest
 from barnabas.protocol.messages.groups.groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 
 Peer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -185,7 +186,7 @@ async def test_an_api_without_a_common_version_is_an_error_that_names_both_range
         await reader.read()
 
     async with connected(peer) as connection:
-        query = FetchQuery(0, 1, 1, [])
+        query = FetchRequest(max_wait_ms=0, min_bytes=1, max_bytes=1, topics=())
         with pytest.raises(ProtocolViolationError, match="from 4 to 17, and the broker serves versions 0 to 3"):
             await connection.request(FETCH, query)
         with pytest.raises(ProtocolViolationError, match="from 0 to 5, and the broker does not serve it"):

@@ -274,7 +274,7 @@ class EmptyHanded:
 
     def answer(self) -> FetchAnswer:
         assert self.asked < 100, "the reader keeps fetching"
-        return FetchAnswer(FetchPartitionResult(0, high_watermark=9, log_start_offset=0), memoryview(b""))
+        return FetchAnswer(FetchPartitionResult(partition=0, high_watermark=9, log_start_offset=0), memoryview(b""))
 
 
 def test_a_tail_without_any_record_below_the_high_watermark_is_data_loss_and_no_endless_asking() -> None:

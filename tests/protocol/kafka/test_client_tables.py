@@ -17,15 +17,7 @@ from barnabas.protocol.kafka import client
 from barnabas.protocol.kafka.apis import KAFKA_APIS
 from barnabas.protocol.kafka.client.api import ClientApi
 from barnabas.protocol.kafka.client.api_versions import API_VERSIONS
-from barnabas.protocol.kafka.client.fetch import (
-    FETCH,
-    EpochEnd,
-    FetchQuery,
-    ForgottenTopic,
-    LeaderAndEpoch,
-    PartitionToFetch,
-    TopicToFetch,
-)
+from barnabas.protocol.kafka.client.fetch import FETCH
 from barnabas.protocol.kafka.client.metadata import METADATA
 from barnabas.protocol.kafka.client.share_members import (
     SHARE_FETCH,
@@ -35,7 +27,6 @@ from barnabas.protocol.kafka.client.share_members import (
     ShareFetchAnswer,
 )
 from barnabas.protocol.kafka.schema import Message
-from barnabas.protocol.messages.nodes import BrokerAddress
 from barnabas.protocol.messages.share.share_acknowledge import (
     AcknowledgementBatch,
     AcknowledgePartition,
@@ -47,7 +38,7 @@ from barnabas.protocol.primitives import Reader
 from tests.support.kafka.declared import DECLARED
 from tests.support.kafka.definitions import NEWEST
 from tests.support.kafka.drawing import drawn
-from tests.support.kafka.kafka_wire import message_type, read, schema, written
+from tests.support.kafka.kafka_wire import message_type, schema, written
 from tests.support.kafka.routes import ROUTES
 from tests.support.kafka.shapes import JUDGES, shape_of_message, shape_of_table
 
@@ -199,80 +190,6 @@ def test_metadata_without_cluster_id_or_with_an_error() -> None:
     assert (found.cluster_id, found.error) == (None, ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
-@pytest.mark.parametrize("version", range(FETCH.lowest, FETCH.highest + 1))
-def test_kafka_reads_our_fetch(version: int) -> None:
-    topic_id = UUID(int=5).bytes
-    query = FetchQuery(
-        500,
-        1,
-        2**23,
-        [TopicToFetch("t", topic_id, [PartitionToFetch(3, 2**40, 2**20, 7, 6)])],
-        12,
-        34,
-        [ForgottenTopic("t", topic_id, [4])],
-    )
-    found = read(message_type("fetch", version, "request"), bytes(body_of(FETCH, version, query)))
-    assert (found.max_wait, found.min_bytes, found.max_bytes, found.isolation_level) == (_ms(500), 1, 2**23, 0)
-    assert getattr(found, "replica_id", -1) == -1
-    (topic,) = found.topics
-    assert (topic.topic_id if version >= 13 else topic.topic) == (UUID(int=5) if version >= 13 else "t")
-    (partition,) = topic.partitions
-    assert (partition.partition, partition.fetch_offset, partition.partition_max_bytes) == (3, 2**40, 2**20)
-    assert getattr(partition, "current_leader_epoch", 7) == 7
-    assert getattr(partition, "last_fetched_epoch", 6) == 6
-    assert hasattr(partition, "last_fetched_epoch") == (version >= 12)
-    if version >= 7:
-        assert (found.session_id, found.session_epoch) == (12, 34)
-        (forgotten,) = found.forgotten_topics_data
-        assert (forgotten.topic_id if version >= 13 else forgotten.topic) == (UUID(int=5) if version >= 13 else "t")
-        assert forgotten.partitions == (4,)
-
-
-@pytest.mark.parametrize("version", range(FETCH.lowest, FETCH.highest + 1))
-def test_fetched_partitions_have_offsets_divergence_leader_and_records(version: int) -> None:
-    kio = schema("fetch", version, "response")
-    newer: dict[str, Any] = {}
-    if version >= 5:
-        newer["log_start_offset"] = 2**42
-    if version >= 12:
-        newer["diverging_epoch"] = kio.EpochEndOffset(epoch=4, end_offset=2**43)
-        newer["current_leader"] = kio.LeaderIdAndEpoch(leader_id=9, leader_epoch=10)
-    aborted = (kio.AbortedTransaction(producer_id=1, first_offset=2),)
-    partitions = tuple(
-        kio.PartitionData(
-            partition_index=3,
-            error_code=KafkaError(6),
-            high_watermark=2**40,
-            last_stable_offset=2**41,
-            aborted_transactions=given,
-            records=records,
-            **newer,
-        )
-        for given, records in ((aborted, b"batches"), (None, None))
-    )
-    key = {"topic_id": UUID(int=5)} if version >= 13 else {"topic": "t"}
-    whole: dict[str, Any] = {"error_code": KafkaError(70), "session_id": 12} if version >= 7 else {}
-    if version >= 16:
-        whole["node_endpoints"] = (kio.NodeEndpoint(node_id=9, host="h", port=1, rack="r"),)
-    topics = (kio.FetchableTopicResponse(**key, partitions=partitions),)
-    body = written(kio.FetchResponse(throttle_time=_ms(7), responses=topics, **whole))
-    frame = (b"\x00" if version >= 12 else b"") + body
-    found = FETCH.read(version, memoryview(frame))
-    assert found.throttle_ms == 7
-    assert (found.error, found.session_id) == ((ErrorCode.FETCH_SESSION_ID_NOT_FOUND, 12) if whole else (0, 0))
-    assert list(found.endpoints) == ([BrokerAddress(9, "h", 1)] if version >= 16 else [])
-    (topic,) = found.topics
-    assert (topic.topic_id if version >= 13 else topic.name) == (UUID(int=5).bytes if version >= 13 else "t")
-    first, second = topic.partitions
-    assert (first.partition, first.error) == (3, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    assert (first.high_watermark, first.last_stable_offset) == (2**40, 2**41)
-    assert first.log_start_offset == (2**42 if version >= 5 else -1)
-    assert first.diverging == (EpochEnd(4, 2**43) if version >= 12 else None)
-    assert first.leader == (LeaderAndEpoch(9, 10) if version >= 12 else None)
-    assert (bytes(first.records), bytes(second.records)) == (b"batches", b"")
-    assert first.records.obj is frame
-
-
 @pytest.mark.parametrize("version", [1, 2])
 def test_share_fetches_have_acquired_offsets_and_records(version: int) -> None:
     kio = schema("share_fetch", version, "response")
@@ -322,17 +239,6 @@ def test_share_fetches_have_acquired_offsets_and_records(version: int) -> None:
     )
 
 
-def test_fetched_partitions_without_divergence_have_none() -> None:
-    kio = schema("fetch", 17, "response")
-    data = kio.PartitionData(
-        partition_index=0, error_code=KafkaError(0), high_watermark=1, aborted_transactions=None, records=b""
-    )
-    topics = (kio.FetchableTopicResponse(topic_id=UUID(int=1), partitions=(data,)),)
-    body = written(kio.FetchResponse(throttle_time=_ms(0), error_code=KafkaError(0), responses=topics))
-    found = read_by(FETCH, 17, body).topics[0].partitions[0]
-    assert (found.diverging, found.leader, found.last_stable_offset) == (None, None, -1)
-
-
 @pytest.mark.parametrize("version", [0, 3])
 def test_versions_of_a_broker_are_ranges_by_key(version: int) -> None:
     kio = schema("api_versions", version, "response")
@@ -368,7 +274,7 @@ HOSTILE = [
         FETCH,
         4,
         b"\0\0\0\0\0\0\0\1\0\1t\0\0\0\1" + bytes(22) + bytes(4) + b"\0\0\0\x09abc",
-        "fetch: topics: partitions: records: 9 bytes",
+        "fetch: topics: partitions: records: 9 bytes asked",
     ),
     (METADATA, 4, b"\0\0\0\0\0\0\0\1\0\0\0\1\xff\xff" + bytes(8), "metadata: brokers: host: a string that is null"),
     (METADATA, 9, b"\0\0\0\0\0\xff\xff\xff\xff\x0f", "metadata: brokers: an array of 4294967294 items"),

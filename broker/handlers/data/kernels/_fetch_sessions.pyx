@@ -81,8 +81,16 @@ cdef Py_ssize_t POSITION_OFFSET = offset_of(FetchPartition, "offset")
 cdef Py_ssize_t POSITION_MAX_BYTES = offset_of(FetchPartition, "max_bytes")
 cdef Py_ssize_t POSITION_EPOCH = offset_of(FetchPartition, "current_leader_epoch")
 cdef Py_ssize_t POSITION_LAST_FETCHED_EPOCH = offset_of(FetchPartition, "last_fetched_epoch")
+cdef Py_ssize_t POSITION_LOG_START_OFFSET = offset_of(FetchPartition, "log_start_offset")
+cdef Py_ssize_t POSITION_REPLICA_DIRECTORY_ID = offset_of(FetchPartition, "replica_directory_id")
+cdef Py_ssize_t POSITION_HIGH_WATERMARK = offset_of(FetchPartition, "high_watermark")
 
 cdef object _FetchPartition = FetchPartition
+cdef object _a_position = FetchPartition(partition=0, offset=0, max_bytes=0)
+cdef PyObject* _NO_START = get(<PyObject*> _a_position, POSITION_LOG_START_OFFSET)
+cdef PyObject* _NO_DIRECTORY = get(<PyObject*> _a_position, POSITION_REPLICA_DIRECTORY_ID)
+cdef PyObject* _NO_HIGH_WATERMARK = get(<PyObject*> _a_position, POSITION_HIGH_WATERMARK)
+cdef object _new = object.__new__
 cdef object _FetchSession = FetchSession
 cdef object _SessionPartition = SessionPartition
 cdef object _rank = attrgetter("rank")
@@ -90,6 +98,21 @@ cdef object _online = LogState.ONLINE
 cdef double MAX_UNCHECKED_SECONDS = CHECK_SECONDS
 cdef int MAX_PENDING = 4096  # more partitions are read in Python, so that the buffers here stay small
 cdef int64_t LAST_EPOCH = 0x7FFFFFFF
+
+
+cdef object _position_of(const FetchEntry* entry):
+    """Return the FetchPartition of an entry; a consumer's has no other fields."""
+    cdef object position = _new(_FetchPartition)
+    cdef PyObject* made = <PyObject*> position
+    set_int64(made, POSITION_PARTITION, entry.number)
+    set_int64(made, POSITION_EPOCH, entry.leader_epoch)
+    set_int64(made, POSITION_OFFSET, entry.offset)
+    set_int64(made, POSITION_LAST_FETCHED_EPOCH, entry.last_fetched_epoch)
+    put(made, POSITION_LOG_START_OFFSET, _NO_START)
+    set_int64(made, POSITION_MAX_BYTES, entry.max_bytes)
+    put(made, POSITION_REPLICA_DIRECTORY_ID, _NO_DIRECTORY)
+    put(made, POSITION_HIGH_WATERMARK, _NO_HIGH_WATERMARK)
+    return position
 
 
 cdef class SessionFetches:
@@ -258,9 +281,7 @@ cdef class SessionFetches:
                 found = PyDict_GetItemWithError(partitions, (name, entry.number))
                 if not is_exactly(found, <PyObject*> _SessionPartition):
                     return False
-                position = _FetchPartition(
-                    entry.number, entry.offset, entry.max_bytes, entry.leader_epoch, entry.last_fetched_epoch
-                )
+                position = _position_of(entry)
                 put(found, ENTRY_FETCH, <PyObject*> position)
                 PyDict_SetItem(pending, <object> found, None)
                 if updated is not None:
@@ -347,6 +368,7 @@ cdef class SessionFetches:
             and get_int64(position, POSITION_LAST_FETCHED_EPOCH, &last_fetched_epoch)
         ):
             return False
+        max_bytes = max(0, max_bytes)
         entry.number = <int32_t> number
         entry.max_bytes = <int32_t> max_bytes
         entry.leader_epoch = <int32_t> epoch

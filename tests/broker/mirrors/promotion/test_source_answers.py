@@ -12,16 +12,15 @@ from barnabas.broker.mirrors.promotion.settling import OpenTransaction, Outcome
 from barnabas.broker.mirrors.promotion.source_answers import source_answers
 from barnabas.clients.errors import BrokerConnectionError
 from barnabas.clients.kafka.cluster import KafkaCluster
-from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.kafka.client.api import ClientApi
-from barnabas.protocol.kafka.client.fetch import (
-    AbortedTransaction,
-    FetchAnswer,
-    FetchedPartition,
-    FetchedTopic,
-    LeaderAndEpoch,
-)
 from barnabas.protocol.kafka.client.transactions import LIST_TRANSACTIONS
+from barnabas.protocol.messages.data.fetch import (
+    AbortedTransaction,
+    FetchPartitionResult,
+    FetchResponse,
+    FetchTopicResult,
+)
+from barnabas.protocol.messages.nodes import LeaderAndEpoch
 from barnabas.protocol.messages.transactions.add_partitions_to_txn import TxnTopic
 from barnabas.protocol.messages.transactions.describe_transactions import (
     DescribeTransactionsResponse,
@@ -29,6 +28,7 @@ from barnabas.protocol.messages.transactions.describe_transactions import (
 )
 from barnabas.protocol.messages.transactions.list_transactions import ListTransactionsResponse, TransactionListing
 from barnabas.protocol.topic_partition import TopicPartition
+from barnabas.protocol.wire.pieces import RecordBytes
 from tests.support.storage.bench import START_MS, batch
 
 OPEN = OpenTransaction(TopicPartition("t", 0), 7, 3, 100)
@@ -46,7 +46,7 @@ class Scripted:
 
     node_ids = (1,)
 
-    def __init__(self, part: FetchedPartition, state: TransactionDescription | None = None) -> None:
+    def __init__(self, part: FetchPartitionResult, state: TransactionDescription | None = None) -> None:
         self._part = part
         self._state = state
         self.is_silent = False
@@ -56,13 +56,13 @@ class Scripted:
             await asyncio.Event().wait()
 
     def leader(self, _: object) -> LeaderAndEpoch:
-        return LeaderAndEpoch(1, 0)
+        return LeaderAndEpoch(node_id=1, epoch=0)
 
     async def connection(self, _: int) -> Scripted:
         return self
 
-    async def request(self, api: ClientApi, query: object, *, highest: int) -> FetchAnswer:
-        return FetchAnswer(0, [FetchedTopic([self._part], "t")])
+    async def request(self, api: ClientApi, query: object, *, highest: int) -> FetchResponse:
+        return FetchResponse(topics=[FetchTopicResult(name="t", partitions=[self._part])])
 
     async def ask(self, _: int, api: ClientApi, request: object) -> Any:
         if self._state is None:
@@ -74,9 +74,15 @@ class Scripted:
         return DescribeTransactionsResponse(transactions=[self._state])
 
 
-def fetched(stable: int, *aborted: tuple[int, int], data: memoryview | None = None) -> FetchedPartition:
-    rows = [AbortedTransaction(*each) for each in aborted]
-    return FetchedPartition(0, ErrorCode.NONE, 200, stable, records() if data is None else data, aborted=rows or None)
+def fetched(stable: int, *aborted: tuple[int, int], data: memoryview | None = None) -> FetchPartitionResult:
+    rows = [AbortedTransaction(producer_id=each, first_offset=offset) for each, offset in aborted]
+    return FetchPartitionResult(
+        partition=0,
+        high_watermark=200,
+        last_stable_offset=stable,
+        records=RecordBytes(records() if data is None else data),
+        aborted=rows or None,
+    )
 
 
 def described(state: str, epoch: int = 3, topic: str = "t") -> TransactionDescription:
@@ -89,7 +95,7 @@ def described(state: str, epoch: int = 3, topic: str = "t") -> TransactionDescri
     )
 
 
-async def answer(part: FetchedPartition, state: TransactionDescription | None = None) -> Outcome | None:
+async def answer(part: FetchPartitionResult, state: TransactionDescription | None = None) -> Outcome | None:
     found = await source_answers(cast(KafkaCluster, Scripted(part, state)), [OPEN])
     return found.get(OPEN)
 
