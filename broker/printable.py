@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 MAX_CHARACTERS: Final = 249
-"""Longer text is cut. The length of the longest topic name."""
+"""The length of the longest topic name."""
 
 
-def printable(text: str) -> str:
-    """Return `text`, quoted and cut if it could mislead a reader of the log."""
-    if text.isprintable() and len(text) <= MAX_CHARACTERS:
+def printable(text: str, longest: int = MAX_CHARACTERS) -> str:
+    """Return `text`, quoted and cut if it is too long, or could mislead a reader of the log."""
+    if text.isprintable() and len(text) <= longest:
         return text
-    return repr(text[:MAX_CHARACTERS])
+    return repr(text[:longest])

@@ -231,7 +231,7 @@ _ROWS: Final[Sequence[_Row]] = (
     _Row(ApiKey.LIST_GROUPS, "groups.groups:ListGroupsHandler", "groups.offsets"),
     _Row(ApiKey.DELETE_GROUPS, "groups.groups:DeleteGroupsHandler", "groups.delete_group, probe"),
     _Row(ApiKey.OFFSET_DELETE, "groups.groups:OffsetDeleteHandler", "groups.offsets, groups.registry, store, probe"),
-    _Row(ApiKey.DELETE_RECORDS, "data.delete_records:DeleteRecordsHandler", "partitions, probe"),
+    _Row(ApiKey.DELETE_RECORDS, "data.delete_records:DeleteRecordsHandler", "partitions, probe, loop"),
     _Row(ApiKey.INIT_PRODUCER_ID, "data.init_producer_id:InitProducerIdHandler", "producer_ids, transactions, probe"),
     _Row(
         ApiKey.ADD_PARTITIONS_TO_TXN,
@@ -320,7 +320,7 @@ _ROWS: Final[Sequence[_Row]] = (
     _Row(
         ApiKey.ALTER_REPLICA_LOG_DIRS,
         "topics.log_dirs:AlterReplicaLogDirsHandler",
-        "log_manager, partitions, blocking_io, probe",
+        "log_manager, partitions, blocking_io, probe, loop",
     ),
     _Row(ApiKey.MIRRORS, "cluster.mirrors:MirrorsHandler", "store, changes, partitions, mirrors, probe"),
     _Row(

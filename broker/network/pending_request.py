@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.network.response_frame import CloseConnection, LateResponse, ResponseFrame, encoded, throttled
+from barnabas.broker.network.unsaid_refusals import log_unsaid
 from barnabas.broker.repeated_warnings import Event
+from barnabas.protocol.dialects import KAFKA
 from barnabas.protocol.errors import BrokerError, ErrorCode, without_frames
 from barnabas.protocol.framing import FrameError
 from barnabas.protocol.messages.data.produce import ProduceRequest
@@ -125,15 +127,12 @@ class PendingRequest:
         """Count and log an error of the whole request; return the code and the message for the client."""
         if isinstance(error, BrokerError):
             code, message = error.code, error.message
-            name = None
             if self.request is None:
-                name = "a request that does not decode was refused"
-            elif code is ErrorCode.UNKNOWN_SERVER_ERROR:  # many clients do not show its message
-                name = "a request was refused with UNKNOWN_SERVER_ERROR"
-            if name is not None:
-                event = Event(self.session.host, name)
+                event = Event(self.session.host, "a request that does not decode was refused")
                 text = "a request of api %d from %s is refused: %s"
                 self.warnings.warn(logger, event, text, self.header.api, self.session, error)
+            elif self.dialect is KAFKA or code is ErrorCode.UNKNOWN_SERVER_ERROR:  # the native dialect has messages
+                log_unsaid(self.warnings, self.session, self.header.api, error, self.request)
         else:
             code, message = ErrorCode.UNKNOWN_SERVER_ERROR, "an error inside the broker; its log says more"
             self._log_bug("the handler", error)

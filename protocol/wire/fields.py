@@ -116,6 +116,17 @@ def has_records(structure: Any) -> bool:
     return False
 
 
+def has_message(structure: Any, version: int) -> bool:
+    """Return whether a version of an answer, or of a structure within it, has the message of an error."""
+    for each in present(structure, version):
+        kind = each.kind.item if isinstance(each.kind, Array) else each.kind
+        if (isinstance(kind, Sized) and kind.longest is not None) or (
+            is_structure(kind) and has_message(kind, version)
+        ):
+            return True
+    return False
+
+
 def _field(structure: Any, name: str, annotation: str) -> Field:
     note = note_of(structure.wire_defaults.get(name, ABSENT))
     if note.until < 0:

@@ -239,7 +239,7 @@ class AlterConfigsHandler:
                 denied[position] = denial(kind)
         results = await (self._without(request, denied) if denied else self._alter(request, request.resources))
         for result in results:
-            if session.is_own and result.warning is not None:
+            if result.warning is not None and session.is_own:
                 result.message = result.warning
             if result.error is not ErrorCode.NONE:
                 self._probe.count_error(result.error.name.lower())

@@ -9,8 +9,9 @@ log start offset. One bad partition never fails the others.
 
 Deleted records are unreadable once the response is sent. As in Kafka the new log start offset becomes durable with the
 next log-start-offset-checkpoint (log.flush.start.offset.checkpoint.interval.ms, or a clean stop), and the bytes are
-freed by the next run of log-retention. Differs from Kafka for a partition that is being moved to another log directory:
-Kafka waits for the copy, here the copy follows with its next chunk.
+freed by the next run of log-retention. Kafka's answer has no message: the log says why a policy refuses. Differs from
+Kafka for a partition that is being moved to another log directory: Kafka waits for the copy, here the copy follows with
+its next chunk.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.handlers.authorization import denial
 from barnabas.broker.handlers.turns import Turns, denied_in_turns, in_turns
+from barnabas.broker.network.unsaid_refusals import log_unsaid
+from barnabas.broker.repeated_warnings import RepeatedWarnings
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.data.delete_records import (
@@ -31,6 +34,7 @@ from barnabas.protocol.messages.security.resources import Operation, ResourceTyp
 from barnabas.protocol.topic_name import is_internal
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Coroutine
 
     from barnabas.broker.network.session import Session
@@ -41,9 +45,10 @@ if TYPE_CHECKING:
 class DeleteRecordsHandler:
     """Serves DeleteRecords."""
 
-    def __init__(self, partitions: PartitionRegistry, probe: ApiProbe) -> None:
+    def __init__(self, partitions: PartitionRegistry, probe: ApiProbe, loop: asyncio.AbstractEventLoop) -> None:
         self._partitions = partitions
         self._probe = probe
+        self._warnings = RepeatedWarnings(loop)
 
     def __call__(
         self, session: Session, request: DeleteRecordsRequest
@@ -63,11 +68,13 @@ class DeleteRecordsHandler:
             for number, offset in partitions.items():
                 if turns.is_over:
                     await turns.next()
-                results.append(self._delete(topic, number, offset, is_denied=topic in denied))
+                results.append(self._delete(session, topic, number, offset, is_denied=topic in denied))
             topics.append(DeleteRecordsTopicResult(name=topic, partitions=results))
         return DeleteRecordsResponse(topics=topics)
 
-    def _delete(self, topic: str, number: int, offset: int, *, is_denied: bool) -> DeleteRecordsPartitionResult:
+    def _delete(
+        self, session: Session, topic: str, number: int, offset: int, *, is_denied: bool
+    ) -> DeleteRecordsPartitionResult:
         try:
             if is_denied:
                 raise denial(ResourceType.TOPIC)
@@ -87,5 +94,6 @@ class DeleteRecordsHandler:
             start = partition.delete_records(offset)
         except BrokerError as error:
             self._probe.count_error(error.code.name.lower())
+            log_unsaid(self._warnings, session, ApiKey.DELETE_RECORDS, error)
             return DeleteRecordsPartitionResult(partition=number, error=error.code, message=error.message)
         return DeleteRecordsPartitionResult(partition=number, low_watermark=start)

@@ -13,9 +13,9 @@ AlterReplicaLogDirs (key 34): move partitions to another log directory of this b
 every partition if the client may not ALTER the cluster. Order of checks per partition: the name of its -future
 directory fits a file system (INVALID_TOPIC_EXCEPTION); the path is in log.dirs (LOG_DIR_NOT_FOUND) and online
 (KAFKA_STORAGE_ERROR); the partition exists (UNKNOWN_TOPIC_OR_PARTITION, or KAFKA_STORAGE_ERROR if its directory is
-offline). The partition's current directory changes nothing, or cancels its move; a third directory replaces the move;
-while any directory is offline no move begins (KAFKA_STORAGE_ERROR). NONE means that the move has begun: DescribeLogDirs
-shows its end.
+offline). Kafka's answer has no message: the log says what the code does not. The partition's current directory changes
+nothing, or cancels its move; a third directory replaces the move; while any directory is offline no move begins
+(KAFKA_STORAGE_ERROR). NONE means that the move has begun: DescribeLogDirs shows its end.
 
 Differs from Kafka: a target for a partition that does not exist yet is not remembered; a path may be relative or end in
 a slash, since it is compared as a path.
@@ -29,6 +29,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from barnabas.broker.handlers.authorization import ensure_cluster_allowed
+from barnabas.broker.network.unsaid_refusals import log_unsaid
+from barnabas.broker.repeated_warnings import RepeatedWarnings
 from barnabas.broker.storage.files.file_system import file_system_bytes
 from barnabas.broker.storage.files.partition_directory import MAX_NAME_BYTES, future_directory_name
 from barnabas.protocol.errors import BrokerError, ErrorCode
@@ -159,17 +161,26 @@ class AlterReplicaLogDirsHandler:
         partitions: PartitionRegistry,
         blocking_io: Executor,
         probe: ApiProbe,
+        loop: asyncio.AbstractEventLoop,
     ) -> None:
         self._log_manager = log_manager
         self._partitions = partitions
         self._blocking_io = blocking_io
         self._probe = probe
+        self._warnings = RepeatedWarnings(loop)
         self._paths = {os.path.abspath(path): path for path in log_manager.config.log_dirs}
 
     async def __call__(self, session: Session, request: AlterReplicaLogDirsRequest) -> AlterReplicaLogDirsResponse:
         """Answer one AlterReplicaLogDirs request as the module docstring specifies."""
         ensure_cluster_allowed(session, Operation.ALTER, ApiKey.ALTER_REPLICA_LOG_DIRS)
-        return await asyncio.get_running_loop().run_in_executor(self._blocking_io, self._answer, request)
+        loop = asyncio.get_running_loop()
+        response = await loop.run_in_executor(self._blocking_io, self._answer, request)
+        for topic in response.topics:
+            for each in topic.partitions:
+                if each.message is not None:
+                    error = BrokerError(each.error, each.message)
+                    log_unsaid(self._warnings, session, ApiKey.ALTER_REPLICA_LOG_DIRS, error)
+        return response
 
     def _answer(self, request: AlterReplicaLogDirsRequest) -> AlterReplicaLogDirsResponse:
         targets = {

@@ -87,7 +87,7 @@ class CreateTopicsHandler:
             result = results[asked.name] = next(created)
             if result.error is not ErrorCode.NONE:
                 continue
-            if session.is_own:
+            if result.warning is not None and session.is_own:
                 result.message = result.warning
             if asked.name in hidden:
                 result.partitions = result.replication_factor = -1

@@ -52,12 +52,24 @@ def test_a_partition_moves_to_the_directory_that_it_is_sent_to(tmp_path: Path, b
         nowhere = (kinds.AlterReplicaLogDir(path="/no/such/directory", topics=topics[:1]),)
         (refused,) = kafka.call("alter_replica_log_dirs", 2, dirs=nowhere).results
         assert refused.partitions[0].error_code == ErrorCode.LOG_DIR_NOT_FOUND
+        wire.create_topic("n" * 249)
+        topics = (kinds.AlterReplicaLogDirTopic(name="n" * 249, partitions=(0,)),)
+        dirs = (kinds.AlterReplicaLogDir(path=target, topics=topics),)
+        (refused,) = kafka.call("alter_replica_log_dirs", 2, dirs=dirs).results
+        assert refused.partitions[0].error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+        assert "is refused: INVALID_TOPIC_EXCEPTION: the name of topic nnn" in daemon.log
 
 
 def test_records_are_deleted_up_to_an_offset(tmp_path: Path, batch: Batch) -> None:
     kinds = schema("delete_records", 2, "request")
     with start_daemon(tmp_path) as daemon:
         with WireClient(daemon.host, daemon.port) as wire, KafkaWire(daemon.host, daemon.port) as kafka:
+            wire.create_topic("compacted", cleanup_policy="compact")
+            partition = kinds.DeleteRecordsPartition(partition_index=0, offset=-1)
+            topics = (kinds.DeleteRecordsTopic(name="compacted", partitions=(partition,)),)
+            (topic,) = kafka.call("delete_records", 2, topics=topics, timeout=timedelta(seconds=9)).topics
+            assert topic.partitions[0].error_code == ErrorCode.POLICY_VIOLATION
+            assert "is refused: POLICY_VIOLATION: records of compacted cannot be deleted: its cleanup" in daemon.log
             wire.create_topic("trimmed")
             for _ in range(5):
                 wire.produce("trimmed", batch())

@@ -15,12 +15,14 @@ from barnabas.broker.network.deferred import Deferred
 from barnabas.broker.network.dispatch import LARGE_REQUEST_BYTES, Dispatcher
 from barnabas.broker.network.response_frame import CloseConnection, LateResponse, ResponseFrame
 from barnabas.broker.network.session import Session
+from barnabas.broker.network.unsaid_refusals import log_unsaid
 from barnabas.broker.probes import BrokerProbes
-from barnabas.broker.repeated_warnings import BUG_LINES
+from barnabas.broker.repeated_warnings import BUG_LINES, RepeatedWarnings
 from barnabas.config.listeners import Listener
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.topics.metadata import MetadataRequest, MetadataResponse, TopicMetadata
+from barnabas.protocol.messages.topics.topics import CreateTopicsRequest, DeleteTopicsRequest
 from barnabas.protocol.native import codec
 from tests.support.kafka.kafka_wire import answer_of, metadata_request, request_frame
 
@@ -105,11 +107,39 @@ def test_a_refusal_is_answered_with_its_code(give: Callable[[Deferred[Any]], obj
     assert code_of(serve(give)) == ErrorCode.POLICY_VIOLATION
 
 
-def test_a_refusal_that_tells_the_client_nothing_has_a_line_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    assert code_of(serve(raising(BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, "no ids are left")))) == -1
+@pytest.mark.parametrize("code", [ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.POLICY_VIOLATION])
+def test_a_refusal_that_tells_the_client_nothing_has_a_line_of_the_log(
+    caplog: pytest.LogCaptureFixture, code: ErrorCode
+) -> None:
+    request = memoryview(request_frame(metadata_request(12, "t"), 1))[4:]
+    assert isinstance(serve(raising(BrokerError(code, "no ids are left")), request), ResponseFrame)
     assert [record.getMessage().partition(" is refused: ")[2] for record in caplog.records] == [
-        "UNKNOWN_SERVER_ERROR: no ids are left"
+        f"{code.name}: no ids are left"
     ]
+
+
+@pytest.mark.parametrize(
+    ("request_", "code"),
+    [
+        (CreateTopicsRequest(topics=[], version=7), ErrorCode.POLICY_VIOLATION),
+        (DeleteTopicsRequest(version=5), ErrorCode.INVALID_REQUEST),
+        (MetadataRequest.of_names(None), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (None, ErrorCode.LOG_DIR_NOT_FOUND),
+    ],
+)
+async def test_a_refusal_whose_message_or_code_tells_the_reason_has_no_line_of_the_log(
+    caplog: pytest.LogCaptureFixture, request_: Any, code: ErrorCode
+) -> None:
+    session = Session(Listener("PLAINTEXT", "127.0.0.1", 0))
+    log_unsaid(RepeatedWarnings(asyncio.get_running_loop()), session, 3, BrokerError(code, "why"), request_)
+    assert not caplog.records
+
+
+async def test_a_version_without_a_message_has_a_line_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    session, loop = Session(Listener("PLAINTEXT", "127.0.0.1", 0)), asyncio.get_running_loop()
+    request = DeleteTopicsRequest(version=4)
+    log_unsaid(RepeatedWarnings(loop), session, 20, BrokerError(ErrorCode.INVALID_REQUEST, "why"), request)
+    assert [record.getMessage().partition(" is refused: ")[2] for record in caplog.records] == ["INVALID_REQUEST: why"]
 
 
 @pytest.mark.parametrize("give", [raising(KeyError("bug")), deferring(KeyError("bug")), awaiting(KeyError("bug"))])

@@ -153,7 +153,7 @@ def ask_delete_records() -> Any:
     topics = [
         DeleteRecordsTopic(name=name, partitions=[DeleteRecordsPartition(partition=0, offset=1)]) for name in NAMES
     ]
-    return DeleteRecordsHandler(PARTITIONS, PROBE)(SESSION, DeleteRecordsRequest(topics=topics))
+    return DeleteRecordsHandler(PARTITIONS, PROBE, NOTHING)(SESSION, DeleteRecordsRequest(topics=topics))
 
 
 def ask_list_offsets() -> Any:
