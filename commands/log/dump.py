@@ -26,6 +26,7 @@ from barnabas.broker.storage.inspection.log_walk import LogWalk, StoredBatch, St
 from barnabas.broker.storage.inspection.positions import position_of_offset
 from barnabas.broker.storage.producers.snapshot import decode_snapshot
 from barnabas.commands.failures import CommandFailure
+from barnabas.commands.log.coordinator_json import CoordinatorLog, UnknownType, coordinator_json
 from barnabas.commands.log.dump_fields import (
     Fields,
     aborted_fields,
@@ -56,6 +57,7 @@ class DumpOptions:
     records: bool = False
     data: bool = False
     cluster_metadata: bool = False
+    coordinator: CoordinatorLog | None = None
     from_offset: int | None = None
     max_batches: int | None = None
     max_records: int | None = None
@@ -195,6 +197,8 @@ class Dump:
                 self._emit(
                     "record", {**fields, "payload": decoded if self._options.as_json else _compact(decoded)}, "| "
                 )
+            elif self._options.coordinator is not None:
+                self._emit("record", {**fields, **self._coordinator_data(record, self._options.coordinator)}, "| ")
             elif self._options.as_json:
                 self._emit("record", {**fields, **record_json_data(record)})
             else:
@@ -202,6 +206,17 @@ class Dump:
         except DecodeError as error:
             self._emit("record", fields, "| ")
             self._fail(f"{self._file}: the record of offset {record.offset} cannot be decoded: {error}")
+
+    def _coordinator_data(self, record: Record, coordinator: CoordinatorLog) -> Fields:
+        found = coordinator_json(coordinator, record.key, record.value)
+        if self._options.as_json:
+            if isinstance(found, UnknownType):
+                return {"key": {"type": str(found.number)}}
+            return {"key": found.key, "payload": found.payload}
+        if isinstance(found, UnknownType):
+            return {"key": f"Unknown record type {found.number} at offset {record.offset}, skipping."}
+        payload = "<DELETE>" if found.payload is None else _compact(found.payload)
+        return {"key": _compact(found.key), "payload": payload}
 
     def _emit_control(self, fields: Fields, control: Fields) -> None:
         if self._options.as_json:

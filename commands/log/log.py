@@ -36,6 +36,23 @@ def log() -> None:
     help="Decode the payloads as records of the metadata log.",
 )
 @click.option(
+    "--offsets", "--offsets-decoder", "offsets", is_flag=True, help="Decode the records as those of __consumer_offsets."
+)
+@click.option(
+    "--transaction-log",
+    "--transaction-log-decoder",
+    "transaction_log",
+    is_flag=True,
+    help="Decode the records as those of __transaction_state.",
+)
+@click.option(
+    "--share-group-state",
+    "--share-group-state-decoder",
+    "share_group_state",
+    is_flag=True,
+    help="Decode the records as those of __share_group_state.",
+)
+@click.option(
     "--from-offset", type=click.IntRange(min=0), metavar="N", help="Start with the batch that contains offset N."
 )
 @click.option("--max-batches", type=click.IntRange(min=1), metavar="N", help="Stop after N batches.")
@@ -46,6 +63,9 @@ def dump(
     records: bool,
     data: bool,
     cluster_metadata: bool,
+    offsets: bool,
+    transaction_log: bool,
+    share_group_state: bool,
     from_offset: int | None,
     max_batches: int | None,
     max_records: int | None,
@@ -57,15 +77,26 @@ def dump(
     The kind is taken from the file's name. Damaged data is shown as far as possible, with isvalid: false; the exit code
     is 1 if some data could not be decoded at all.
     """
+    from barnabas.commands.log.coordinator_json import CoordinatorLog
     from barnabas.commands.log.dump import Dump, DumpOptions
 
-    with_data = data or cluster_metadata
+    decoders = {
+        None: cluster_metadata,
+        CoordinatorLog.OFFSETS: offsets,
+        CoordinatorLog.TRANSACTIONS: transaction_log,
+        CoordinatorLog.SHARE_GROUP_STATE: share_group_state,
+    }
+    chosen = [log for log, is_chosen in decoders.items() if is_chosen]
+    if len(chosen) > 1:
+        raise click.UsageError("give one decoder: a log has the records of one topic")
+    with_data = data or bool(chosen)
     work = Dump(
         DumpOptions(
             as_json=as_json,
             records=records or with_data or max_records is not None,
             data=with_data,
             cluster_metadata=cluster_metadata,
+            coordinator=chosen[0] if chosen else None,
             from_offset=from_offset,
             max_batches=max_batches,
             max_records=max_records,

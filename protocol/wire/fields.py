@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Final, NamedTuple, TypeVar, cast, get_args, get_origin
 
-from barnabas.protocol.wire.types import NEVER, SHARED, Fixed, Nullable, Sized
+from barnabas.protocol.wire.types import NEVER, SHARED, Fixed, Named, Nullable, Sized
 
 T = TypeVar("T")
 
@@ -56,7 +56,10 @@ class Array(NamedTuple):
 
 
 class Field(NamedTuple):
-    """A field of a structure. `kind`: Fixed, Sized, Array or another structure's class; None: not on the wire."""
+    """A field of a structure. `kind`: Fixed, Sized, Array or another structure's class; None: not on the wire.
+
+    `kafka_name`: as Kafka's JSON has it.
+    """
 
     name: str
     kind: Any
@@ -65,6 +68,7 @@ class Field(NamedTuple):
     since: int
     until: int
     tag: int | None
+    kafka_name: str = ""
 
 
 def note_of(declared: Any) -> Note:
@@ -133,10 +137,13 @@ def _field(structure: Any, name: str, annotation: str) -> Field:
         return Field(name, None, NEVER, *note)
     try:
         declaring = next(each for each in structure.__mro__ if name in vars(each).get("__slots__", ()))
-        kind, nullable_from = _kind(eval(annotation, vars(sys.modules[declaring.__module__])))
+        found = eval(annotation, vars(sys.modules[declaring.__module__]))
+        kind, nullable_from = _kind(found)
     except (NameError, TypeError) as error:
         raise TypeError(f"{structure.__qualname__}.{name}: {error}") from error
-    return Field(name, kind, nullable_from, *note)
+    first, *words = name.split("_")
+    names = [each.name for each in getattr(found, "__metadata__", ()) if isinstance(each, Named)]
+    return Field(name, kind, nullable_from, *note, *names or [first + "".join([word.capitalize() for word in words])])
 
 
 def _kind(annotation: Any) -> tuple[Any, int]:

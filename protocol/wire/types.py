@@ -60,6 +60,15 @@ class Nullable:
         self.since = since
 
 
+class Named:
+    """In Annotated: the name that Kafka's JSON has for a field, where ours is another."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
 class Shared:
     """In Annotated, of a tuple of numbers: a message has few distinct ones, so each is packed once.
 

@@ -6,11 +6,11 @@ A topology has subtopologies. A subtopology is divided into tasks, one for each 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
 from barnabas.protocol.wire.records import RecordValue
 from barnabas.protocol.wire.structures import Struct
-from barnabas.protocol.wire.types import Int16, Int32, Int64, String, UInt16
+from barnabas.protocol.wire.types import Int16, Int32, Int64, Named, String, UInt16
 
 Tasks: TypeAlias = Mapping[str, frozenset[int]]
 """Tasks: partitions by subtopology id."""
@@ -51,7 +51,7 @@ class TopicInfo(Struct, frozen=True):
     name: String
     partitions: Int32 = 0
     replication_factor: Int16 = 0
-    configs: tuple[KeyValue, ...] = ()
+    configs: Annotated[tuple[KeyValue, ...], Named("topicConfigs")] = ()
 
 
 class CopartitionGroup(Struct, frozen=True):
@@ -68,7 +68,7 @@ class Subtopology(Struct, frozen=True):
     subtopology_id: String
     source_topics: tuple[String, ...] = ()
     source_topic_regex: tuple[String, ...] = ()
-    changelog_topics: tuple[TopicInfo, ...] = ()
+    changelog_topics: Annotated[tuple[TopicInfo, ...], Named("stateChangelogTopics")] = ()
     repartition_sink_topics: tuple[String, ...] = ()
     repartition_source_topics: tuple[TopicInfo, ...] = ()
     copartition_groups: tuple[CopartitionGroup, ...] = ()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import random
 import re
 import subprocess
 from collections.abc import Sequence
@@ -19,9 +20,11 @@ from click.testing import CliRunner
 from barnabas import Admin, AdminConfig, Producer, ProducerConfig
 from barnabas.commands.main import main
 from barnabas.protocol.compression import CODECS
+from barnabas.protocol.records import RecordBatchBuilder
 from tests.support.daemon import start_daemon
 from tests.support.kafka.apache_kafka import Kafka
 from tests.support.kafka.combinations import NEWEST, OLDEST, combinations
+from tests.support.kafka.definitions import definition, load, versions
 from tests.support.storage.bench import START_MS, LogBench, append, batch, log_config
 
 VERSIONS = (NEWEST, OLDEST)
@@ -174,6 +177,51 @@ async def test_it_prints_the_daemons_files_and_metadata_log_as_our_dump_does(kaf
         types = {entry["type"] for _, entry in map(comparable, decoded) if isinstance(entry, dict) and "type" in entry}
         expected = {"TOPIC_RECORD", "PARTITION_RECORD", "CONFIG_RECORD", "REMOVE_TOPIC_RECORD", "PRODUCER_IDS_RECORD"}
         assert expected <= types
+
+
+OPTIONS = {"transaction": "--transaction-log-decoder", "share": "--share-group-state-decoder"}
+
+
+@pytest.mark.parametrize("option", ["--offsets-decoder", *OPTIONS.values()])
+def test_it_prints_the_records_of_coordinators_as_our_dump_does(option: str, tmp_path: Path) -> None:
+    kafka = Kafka(NEWEST, tmp_path / "unused", tmp_path)
+    rng = random.Random(option)
+    builder = RecordBatchBuilder(max_bytes=1 << 24)
+    count = 0
+    for name, message in load(NEWEST).items():
+        if message["type"] != "coordinator-key" or option != option_of(name):
+            continue
+        number, values = message["apiKey"].to_bytes(2, "big"), name.removesuffix("Key") + "Value"
+        for version in versions(load(NEWEST)[values]["validVersions"]):
+            for _ in range(5):
+                key, value = (definition(NEWEST, each, used) for each, used in ((name, 0), (values, version)))
+                data = version.to_bytes(2, "big") + value.encode(value.draw(rng))
+                assert builder.append(0, number + key.encode(key.draw(rng)), data if count % 7 else None)
+                count += 1
+    assert builder.append(0, b"\0\x63unknown", b"value")
+    path = tmp_path / "00000000000000000000.log"
+    path.write_bytes(builder.build())
+    printed, here = theirs(kafka, [path], option).splitlines(), ours(option, path).splitlines()
+    assert list(map(key_and_payload, here)) == list(map(key_and_payload, printed))
+    assert sum(" payload: " in line for line in printed) == count
+
+
+def option_of(name: str) -> str:
+    """The decoder of a coordinator's key."""
+    return next((option for topic, option in OPTIONS.items() if is_of(name, topic)), "--offsets-decoder")
+
+
+def is_of(name: str, topic: str) -> bool:
+    return name.startswith("TransactionLog" if topic == "transaction" else ("ShareSnapshot", "ShareUpdate"))
+
+
+def key_and_payload(line: str) -> list[object]:
+    """Split a line into its text, and the JSON of key and payload."""
+    text, _, rest = line.partition(" key: {")
+    parts, payload, value = rest.partition("} payload: ")
+    if not payload:
+        return [line]
+    return [text, json.loads("{" + parts + "}"), json.loads(value) if value.startswith("{") else value]
 
 
 def comparable(line: str) -> tuple[str, object]:

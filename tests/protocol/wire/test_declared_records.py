@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import random
+from typing import Any
 
 import pytest
 
 from barnabas.protocol.errors import DecodeError
+from barnabas.protocol.uuids import uuid_text
 from barnabas.protocol.wire.fields import Array, fields_of, is_structure
+from barnabas.protocol.wire.plain import plain
 from tests.protocol.kafka.differences import UNREAD_FIELDS
 from tests.support.kafka.declared import compare_fields, shape_of_structure, tagged_last
 from tests.support.kafka.declared_records import DECLARED_RECORDS
-from tests.support.kafka.definitions import NEWEST, VERSIONS, definition, load, versions
+from tests.support.kafka.definitions import NEWEST, VERSIONS, Field, Structure, definition, load, versions
 from tests.support.kafka.drawing import mutated
 
 RECORDS = [
@@ -52,11 +57,49 @@ def test_a_record_is_read_to_its_end_and_written_back(kafka: str, name: str, ver
         assert DECLARED_RECORDS[name].decode_whole(version, data).encode(version) == data
 
 
+@pytest.mark.parametrize(("kafka", "name", "version"), RECORDS)
+def test_a_record_is_json_as_kafkas_converters_write_it(kafka: str, name: str, version: int) -> None:
+    record, head = definition(kafka, name, version), head_of(name, version)
+    rng = random.Random(f"JSON {name} {version}")
+    for _ in range(10):
+        value = {field: each for field, each in record.draw(rng).items() if field not in unread(name)}
+        found = DECLARED_RECORDS[name].decode_whole(version, head + record.encode(value))
+        expected = json_of(record._replace(fields=tuple(each for each in record.fields if each.name in value)), value)
+        assert plain(found, version) == expected
+        json.dumps(expected)
+
+
+def json_of(structure: Structure, value: dict[str, Any]) -> dict[str, Any]:
+    def one(field: Field, each: Any) -> Any:
+        if each is None:
+            return None
+        if field.structure:
+            return json_of(field.structure, each)
+        if field.kind == "uuid":
+            return uuid_text(each)
+        return base64.b64encode(each).decode() if field.kind == "bytes" else each
+
+    return {
+        field.name[0].lower() + field.name[1:]: [one(field, each) for each in value[field.name]]
+        if isinstance(value[field.name], list)
+        else one(field, value[field.name])
+        for field in structure.fields
+        if field.tag is None or value[field.name] != field.default
+    }
+
+
 @pytest.mark.parametrize("name", DECLARED_RECORDS)
-def test_a_field_has_the_versions_and_the_default_of_kafkas_definition(name: str) -> None:
+def test_a_field_has_the_name_the_versions_and_the_default_of_kafkas_definition(name: str) -> None:
     message = load(NEWEST)[name]
     common = {each["name"]: each["fields"] for each in message.get("commonStructs", [])}
-    compare_fields(DECLARED_RECORDS[name], message["fields"], versions(message["validVersions"]), common, unread(name))
+    compare_fields(
+        DECLARED_RECORDS[name],
+        message["fields"],
+        versions(message["validVersions"]),
+        common,
+        unread(name),
+        has_names=True,
+    )
 
 
 @pytest.mark.parametrize("name", [name for name, each in DECLARED_RECORDS.items() if each.wire_head(0) is not None])

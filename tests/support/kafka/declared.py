@@ -33,15 +33,26 @@ def shape_of_structure(structure: Any, version: int) -> Shape:
 
 
 def compare_fields(
-    structure: Any, fields: list[Any], served: range, common: dict[str, Any], unread: Collection[str] = ()
+    structure: Any,
+    fields: list[Any],
+    served: range,
+    common: dict[str, Any],
+    unread: Collection[str] = (),
+    *,
+    has_names: bool = False,
 ) -> None:
-    """Assert that a structure's fields have the versions and defaults of Kafka's, without those named in `unread`."""
+    """Assert that a structure's fields have the versions and defaults of Kafka's, without those named in `unread`.
+
+    `has_names`: and Kafka's names in JSON.
+    """
     read = sorted([each for each in fields if each["name"] not in unread], key=lambda each: each.get("tag", -1))
     theirs = [each for each in read if within(versions(each.get("versions") or each["taggedVersions"]), served)]
     ours = [each for each in fields_of(structure) if within(range(each.since, each.until + 1), served)]
     ours.sort(key=lambda field: -1 if field.tag is None else field.tag)
     for field, their in zip(ours, theirs, strict=True):
         place = f"{structure.__name__}.{field.name}, Kafka's {their['name']}"
+        if has_names:
+            assert field.kafka_name == their["name"][0].lower() + their["name"][1:], place
         here = within(versions(their.get("versions") or their["taggedVersions"]), served)
         assert within(range(field.since, field.until + 1), served) == here, place
         inner = their.get("fields") or common.get(their["type"].removeprefix("[]"))
@@ -53,7 +64,7 @@ def compare_fields(
             assert field.default == (() if default == [] else default), place
         kind = field.kind.item if isinstance(field.kind, Array) else field.kind
         if inner:
-            compare_fields(kind, inner, here, common)
+            compare_fields(kind, inner, here, common, has_names=has_names)
         else:
             assert not is_structure(kind), place
 
