@@ -29,7 +29,6 @@ _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _INT64 = struct.Struct(">q")
 _UINT16 = struct.Struct(">H")
-_FLOAT64 = struct.Struct(">d")
 
 
 class Writer:
@@ -74,11 +73,6 @@ class Writer:
     def uint16(self, value: int) -> Self:
         """2 bytes, unsigned."""
         return self._fixed(_UINT16, value)
-
-    def float64(self, value: float) -> Self:
-        """8 bytes, IEEE 754."""
-        self._buffer += _FLOAT64.pack(value)
-        return self
 
     def unsigned_varint(self, value: int) -> Self:
         """1 to 5 bytes for 0 .. 2^32-1."""
@@ -192,11 +186,6 @@ class Reader:
     def uint16(self) -> int:
         """2 bytes, unsigned."""
         return self._fixed(_UINT16)
-
-    def float64(self) -> float:
-        """8 bytes, IEEE 754."""
-        value: float = _FLOAT64.unpack(self._take(_FLOAT64.size))[0]
-        return value
 
     def unsigned_varint(self) -> int:
         """0 .. 2^32-1."""

@@ -14,7 +14,6 @@ import base64
 import re
 from typing import Any
 
-from barnabas.commands.log.security_json import security_fields
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.metadata.control import (
     ControlRecord,
@@ -46,6 +45,7 @@ from barnabas.protocol.metadata.records import (
 from barnabas.protocol.primitives import Reader
 from barnabas.protocol.records.record import Record
 from barnabas.protocol.uuids import uuid_text
+from barnabas.protocol.wire.plain import plain
 
 _END_MARKERS = {0: "ABORT", 1: "COMMIT"}
 _COORDINATOR_EPOCH = slice(2, 6)
@@ -110,7 +110,7 @@ def _data(record: MetadataRecord, version: int) -> Any:
         case UnknownRecord(_, _, body):
             return base64.b64encode(body).decode("ascii")
         case _:
-            return security_fields(record)
+            return plain(record, version)
 
 
 def _partition(record: PartitionRecord, version: int) -> dict[str, Any]:

@@ -136,7 +136,7 @@ def decode_frame(value: bytes) -> MetadataRecord:
         error.key = key
         raise error
     try:
-        return record_class.decode(reader.rest(), version)
+        return record_class.decode_whole(version, reader.rest())
     except DecodeError as error:
         raise DecodeError(f"{RECORD_NAMES[key]} record: {error}") from error
 

@@ -57,7 +57,7 @@ class TopicRecord(NamedTuple):
         return Writer().compact_string(self.name).uuid(self.topic_id).tagged_fields().to_bytes()
 
     @classmethod
-    def decode(cls, body: bytes, version: int) -> Self:
+    def decode_whole(cls, version: int, body: bytes) -> Self:
         """Decode the message. Raises DecodeError."""
         reader = Reader(body)
         record = cls(reader.compact_string(), reader.uuid())
@@ -77,7 +77,7 @@ class PartitionRecord(NamedTuple):
         return self.partition.to_bytes(4, "big", signed=True) + self.topic_id + _encode_state(self.state, version)
 
     @classmethod
-    def decode(cls, body: bytes, version: int) -> Self:
+    def decode_whole(cls, version: int, body: bytes) -> Self:
         """Decode the message. Raises DecodeError."""
         partition, topic_id, tail = _split_partition(body)
         return cls(partition, topic_id, _decode_state(tail, version))
@@ -97,7 +97,7 @@ class ConfigRecord(NamedTuple):
         return writer.compact_nullable_string(self.value).tagged_fields().to_bytes()
 
     @classmethod
-    def decode(cls, body: bytes, version: int) -> Self:
+    def decode_whole(cls, version: int, body: bytes) -> Self:
         """Decode the message. Raises DecodeError."""
         reader = Reader(body)
         record = cls(reader.int8(), reader.compact_string(), reader.compact_string(), reader.compact_nullable_string())
@@ -117,7 +117,7 @@ class PartitionChangeRecord(NamedTuple):
         return self.partition.to_bytes(4, "big", signed=True) + self.topic_id + _encode_delta(self.delta, version)
 
     @classmethod
-    def decode(cls, body: bytes, version: int) -> Self:
+    def decode_whole(cls, version: int, body: bytes) -> Self:
         """Decode the message. Raises DecodeError."""
         partition, topic_id, tail = _split_partition(body)
         return cls(partition, topic_id, _decode_delta(tail, version))
@@ -133,7 +133,7 @@ class RemoveTopicRecord(NamedTuple):
         return Writer().uuid(self.topic_id).tagged_fields().to_bytes()
 
     @classmethod
-    def decode(cls, body: bytes, version: int) -> Self:
+    def decode_whole(cls, version: int, body: bytes) -> Self:
         """Decode the message. Raises DecodeError."""
         reader = Reader(body)
         record = cls(reader.uuid())
@@ -152,7 +152,7 @@ class FeatureLevelRecord(NamedTuple):
         return Writer().compact_string(self.name).int16(self.level).tagged_fields().to_bytes()
 
     @classmethod
-    def decode(cls, body: bytes, version: int) -> Self:
+    def decode_whole(cls, version: int, body: bytes) -> Self:
         """Decode the message. Raises DecodeError."""
         reader = Reader(body)
         record = cls(reader.compact_string(), reader.int16())
@@ -173,7 +173,7 @@ class ProducerIdsRecord(NamedTuple):
         return writer.tagged_fields().to_bytes()
 
     @classmethod
-    def decode(cls, body: bytes, version: int) -> Self:
+    def decode_whole(cls, version: int, body: bytes) -> Self:
         """Decode the message. Raises DecodeError."""
         reader = Reader(body)
         record = cls(reader.int32(), reader.int64(), reader.int64())
@@ -191,7 +191,7 @@ class BeginTransactionRecord(NamedTuple):
         return _encode_tagged_text(self.name)
 
     @classmethod
-    def decode(cls, body: bytes, version: int) -> Self:
+    def decode_whole(cls, version: int, body: bytes) -> Self:
         """Decode the message. Raises DecodeError."""
         return cls(_decode_tagged_text(body))
 
@@ -204,7 +204,7 @@ class EndTransactionRecord(NamedTuple):
         return Writer().tagged_fields().to_bytes()
 
     @classmethod
-    def decode(cls, body: bytes, version: int) -> Self:
+    def decode_whole(cls, version: int, body: bytes) -> Self:
         """Decode the message. Raises DecodeError."""
         _end(Reader(body))
         return cls()
@@ -220,7 +220,7 @@ class AbortTransactionRecord(NamedTuple):
         return _encode_tagged_text(self.reason)
 
     @classmethod
-    def decode(cls, body: bytes, version: int) -> Self:
+    def decode_whole(cls, version: int, body: bytes) -> Self:
         """Decode the message. Raises DecodeError."""
         return cls(_decode_tagged_text(body))
 
@@ -235,7 +235,7 @@ class ClearElrRecord(NamedTuple):
         return Writer().compact_string(self.topic).tagged_fields().to_bytes()
 
     @classmethod
-    def decode(cls, body: bytes, version: int) -> Self:
+    def decode_whole(cls, version: int, body: bytes) -> Self:
         """Decode the message. Raises DecodeError."""
         reader = Reader(body)
         record = cls(reader.compact_string())

@@ -74,7 +74,15 @@ class SecurityBuilder:
         if isinstance(record, AccessControlEntryRecord):
             from barnabas.protocol.messages.security.acls import Acl  # late: most brokers have no ACLs
 
-            self._acls[record.acl_id] = Acl(*record[1:])
+            self._acls[record.acl_id] = Acl(
+                record.resource_type,
+                record.resource_name,
+                record.pattern_type,
+                record.principal,
+                record.host,
+                record.operation,
+                record.permission,
+            )
         elif self._acls.pop(record.acl_id, None) is None:
             raise ReplayError(f"an ACL with id {uuid_text(record.acl_id)} is deleted, which does not exist")
 
@@ -93,7 +101,7 @@ class SecurityBuilder:
     def _change_quota(self, record: ClientQuotaRecord) -> None:
         if self._quotas is None:
             self._quotas = dict(self._start.quotas)
-        entity = quota_entity(record.entity)
+        entity = quota_entity(record.pairs)
         values = dict(self._quotas.get(entity, {}))
         if record.remove:
             values.pop(record.key, None)

@@ -27,7 +27,7 @@ from barnabas.protocol.messages.security.client_quotas import (
     pairs_of,
 )
 from barnabas.protocol.metadata.records import MetadataRecord
-from barnabas.protocol.metadata.security_records import ClientQuotaRecord
+from barnabas.protocol.metadata.security_records import ClientQuotaRecord, EntityData
 
 PRODUCER_BYTE_RATE: Final = "producer_byte_rate"
 CONSUMER_BYTE_RATE: Final = "consumer_byte_rate"
@@ -81,12 +81,13 @@ def plan_alter_quotas(
 
 def _records(present: Mapping[str, float], entity: QuotaEntity, ops: Sequence[QuotaOp]) -> list[ClientQuotaRecord]:
     records = []
+    rows = tuple([EntityData(*each) for each in entity])
     for op in ops:
         if op.remove:
             if op.key in present:
-                records.append(ClientQuotaRecord(entity, op.key, 0.0, remove=True))
+                records.append(ClientQuotaRecord(rows, op.key, 0.0, remove=True))
         elif present.get(op.key) != op.value:
-            records.append(ClientQuotaRecord(entity, op.key, op.value))
+            records.append(ClientQuotaRecord(rows, op.key, op.value))
     return records
 
 

@@ -13,6 +13,7 @@ from barnabas.protocol.metadata.security_records import (
     AccessControlEntryRecord,
     ClientQuotaRecord,
     DelegationTokenRecord,
+    EntityData,
     SecurityRecord,
     UserScramCredentialRecord,
 )
@@ -21,8 +22,9 @@ from barnabas.protocol.metadata.security_records import (
 def quota_records(image: SecurityImage) -> Iterator[ClientQuotaRecord]:
     """Yield the records of the client quotas."""
     for entity, values in image.quotas.items():
+        rows = tuple([EntityData(*each) for each in entity])
         for key, value in values.items():
-            yield ClientQuotaRecord(entity, key, value)
+            yield ClientQuotaRecord(rows, key, value)
 
 
 def access_records(image: SecurityImage) -> Iterator[SecurityRecord]:

@@ -16,7 +16,6 @@ from barnabas.broker.metadata.security.builder import SecurityBuilder
 from barnabas.broker.metadata.security.image import SecurityImage
 from barnabas.protocol.metadata.records import ConfigRecord, MetadataRecord, ProducerIdsRecord
 from barnabas.protocol.metadata.security_records import (
-    ClientQuotaRecord,
     RemoveAccessControlEntryRecord,
     RemoveDelegationTokenRecord,
     RemoveUserScramCredentialRecord,
@@ -43,7 +42,7 @@ def test_the_last_record_of_an_object_counts() -> None:
         scram_record(mechanism=2),
         scram_record(iterations=8192),
         quota_record(value=1.0, client_id="c", user="u"),
-        ClientQuotaRecord((("user", "u"), ("client-id", "c")), "producer_byte_rate", 2.0),
+        quota_record(value=2.0, user="u", client_id="c"),
         token_record(expires_ms=2_000),
         token_record(expires_ms=3_000),
     )

@@ -60,7 +60,7 @@ def control_record(kind: Any) -> Codec:
 
 
 def metadata_record(kind: Any) -> Codec:
-    return lambda version, body: kind.decode(body, version).encode(version)
+    return lambda version, body: kind.decode_whole(version, body).encode(version)
 
 
 CODECS = codecs()

@@ -15,6 +15,7 @@ MODULES = (
     "groups.share_group_values",
     "groups.streams_group_values",
     "groups.values",
+    "metadata.security_records",
     "share.state_records",
     "transactions.records",
 )

@@ -7,6 +7,7 @@ from barnabas.protocol.metadata.security_records import (
     AccessControlEntryRecord,
     ClientQuotaRecord,
     DelegationTokenRecord,
+    EntityData,
     UserScramCredentialRecord,
 )
 
@@ -40,7 +41,8 @@ def quota_record(
 ) -> ClientQuotaRecord:
     """Return a limit of an entity, by default user alice; `client_id` is the type `client-id`."""
     pairs = entity or {"user": "alice"}
-    return ClientQuotaRecord(tuple((kind.replace("_", "-"), name) for kind, name in pairs.items()), key, value, remove)
+    entity_rows = tuple(EntityData(kind.replace("_", "-"), name) for kind, name in pairs.items())
+    return ClientQuotaRecord(entity_rows, key, value, remove)
 
 
 def token_record(token_id: str = "token", expires_ms: int = 2_000) -> DelegationTokenRecord:
