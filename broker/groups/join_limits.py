@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from barnabas.protocol.errors import BrokerError, ErrorCode
-from barnabas.protocol.groups.classic_fields import MAX_STRING_BYTES
 from barnabas.protocol.wire.structures import Struct
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 UUID_CHARACTERS: Final = 37
 """The dash and the uuid at the end of a member id."""
 
-MAX_ID_BYTES: Final = MAX_STRING_BYTES - UUID_CHARACTERS
+MAX_ID_BYTES: Final = 0x7FFF - UUID_CHARACTERS
 
 MAX_CHOSEN_ID: Final = 36
 """Characters of a member id that a member of a share group or a streams group chooses: those of a uuid as text."""

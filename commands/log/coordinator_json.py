@@ -13,8 +13,13 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from barnabas.protocol.errors import DecodeError
+from barnabas.protocol.groups.consumer_protocol import (
+    CONSUMER,
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+)
 from barnabas.protocol.groups.keys import UnknownKey, decode_key
-from barnabas.protocol.groups.values import values_of
+from barnabas.protocol.groups.values import GroupMetadataValue, values_of
 from barnabas.protocol.share import state_records as share
 from barnabas.protocol.transactions.records import TransactionLogKey, TransactionLogValue
 from barnabas.protocol.wire.plain import plain
@@ -56,8 +61,26 @@ def coordinator_json(log: CoordinatorLog, key: bytes | None, value: bytes | None
     payload = None
     if value is not None:
         version = head_of(value)
-        payload = {"version": str(version), "data": plain(kind.from_bytes(value), version)}
+        payload = {"version": str(version), "data": _plain(kind.from_bytes(value), version)}
     return Record({"type": str(head_of(key)), "data": plain(decoded, 0)}, payload)
+
+
+def _plain(value: RecordValue, version: int) -> dict[str, Any]:
+    data = plain(value, version)
+    if isinstance(value, GroupMetadataValue) and value.protocol_type == CONSUMER:
+        for member, found in zip(value.members, data["members"], strict=True):
+            found["subscription"] = _embedded(member.subscription, ConsumerProtocolSubscription, found["subscription"])
+            found["assignment"] = _embedded(member.assignment, ConsumerProtocolAssignment, found["assignment"])
+    return data
+
+
+def _embedded(data: bytes, kind: type[RecordValue], otherwise: str) -> Any:
+    """Return what consumers say to each other; the bytes, if they cannot be decoded, as Kafka's tool does."""
+    try:
+        version = head_of(data)
+        return plain(kind.decode(version, data, len(data)), version) if kind.knows(data) else otherwise
+    except DecodeError:
+        return otherwise
 
 
 def _of_groups(data: bytes) -> _Kind | None:

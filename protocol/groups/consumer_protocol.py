@@ -1,13 +1,8 @@
 """The embedded protocol of consumers: subscription and assignment in a JoinGroup and a SyncGroup of type `consumer`.
 
-    subscription := int16 version | topics []string | user data nullable bytes |
-                    owned partitions (from 1) | generation int32 (from 2) | rack id nullable string (from 3)
-    assignment   := int16 version | partitions | user data nullable bytes
-    partitions   := [] of topic string, partitions []int32
-
-No field is flexible: strings have an int16 size, bytes and arrays an int32. Versions above 3 begin like 3, and every
-reader accepts them. A member without an assignment may get no bytes at all.
-Source: Kafka's ConsumerProtocolSubscription, ConsumerProtocolAssignment and ConsumerProtocol.
+Both begin with an int16 version; no field is flexible. Versions above 3 begin like 3, and every reader accepts them. A
+member without an assignment may get no bytes at all. Source: Kafka's ConsumerProtocolSubscription,
+ConsumerProtocolAssignment and ConsumerProtocol.
 """
 
 from __future__ import annotations
@@ -16,16 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from barnabas.protocol.errors import DecodeError
-from barnabas.protocol.groups.classic_fields import (
-    read_array_length,
-    read_nullable_string,
-    read_string,
-    write_bytes,
-    write_nullable_string,
-    write_string,
-)
-from barnabas.protocol.primitives import Reader, Writer
 from barnabas.protocol.topic_partition import TopicPartition
+from barnabas.protocol.wire.fields import since
+from barnabas.protocol.wire.records import HEAD_SIZE, RecordValue, head_of
+from barnabas.protocol.wire.structures import Struct
+from barnabas.protocol.wire.types import Int32, NullableBytes, NullableString, String
 
 CONSUMER: Final = "consumer"
 """The protocol type of consumers; Kafka Connect and others have their own."""
@@ -34,9 +24,41 @@ NEWEST: Final = 3
 
 NO_GENERATION: Final = -1
 
-_OWNED_FROM: Final = 1
-_GENERATION_FROM: Final = 2
-_RACK_FROM: Final = 3
+
+class PartitionsOfTopic(Struct, frozen=True, kw_only=False):
+    """Partitions of one topic."""
+
+    topic: String
+    partitions: tuple[Int32, ...]
+
+
+class ConsumerProtocolSubscription(RecordValue, newest=NEWEST, frozen=True):
+    """A consumer's topics, and its present partitions with the generation in which it got them."""
+
+    topics: tuple[String, ...]
+    user_data: NullableBytes = None
+    owned_partitions: tuple[PartitionsOfTopic, ...] = since(1, default=())
+    generation_id: Int32 = since(2, default=NO_GENERATION)
+    rack_id: NullableString = since(3, default=None)
+
+
+class ConsumerProtocolAssignment(RecordValue, newest=NEWEST, frozen=True):
+    """A consumer's assigned partitions."""
+
+    assigned_partitions: tuple[PartitionsOfTopic, ...]
+    user_data: NullableBytes = None
+
+
+class _Topics(RecordValue, newest=NEWEST, frozen=True):
+    """What begins every subscription."""
+
+    topics: tuple[String, ...]
+
+
+class _Partitions(RecordValue, newest=NEWEST, frozen=True):
+    """What begins every assignment."""
+
+    assigned_partitions: tuple[PartitionsOfTopic, ...]
 
 
 class Subscription(NamedTuple):
@@ -60,52 +82,43 @@ class Assignment(NamedTuple):
 
 def encode_subscription(value: Subscription) -> bytes:
     """Encode as `value.version`, without fields of later versions. Raises ValueError for a string that is too long."""
-    writer = Writer().int16(value.version).int32(len(value.topics))
-    for topic in value.topics:
-        write_string(writer, topic)
-    _put_nullable_bytes(writer, value.user_data)
-    if value.version >= _OWNED_FROM:
-        _put_partitions(writer, value.owned)
-    if value.version >= _GENERATION_FROM:
-        writer.int32(value.generation)
-    if value.version >= _RACK_FROM:
-        write_nullable_string(writer, value.rack_id)
-    return writer.to_bytes()
+    subscription = ConsumerProtocolSubscription(
+        topics=tuple(value.topics),
+        user_data=value.user_data,
+        owned_partitions=_rows(value.owned),
+        generation_id=value.generation,
+        rack_id=value.rack_id,
+    )
+    return _encode(subscription, value.version)
 
 
 def decode_subscription(data: bytes) -> Subscription:
     """Decode a subscription of any version. Raises DecodeError."""
-    reader = Reader(data)
-    version = _version(reader)
-    topics = _topics(reader)
-    user_data = _nullable_bytes(reader)
-    owned = _partitions(reader) if version >= _OWNED_FROM else {}
-    generation = reader.int32() if version >= _GENERATION_FROM else NO_GENERATION
-    rack_id = read_nullable_string(reader) if version >= _RACK_FROM else None
-    return Subscription(topics, user_data, owned, generation, rack_id, version)
+    version = _version(data)
+    value = ConsumerProtocolSubscription.decode(min(version, NEWEST), data, len(data))
+    owned = _by_topic(value.owned_partitions)
+    return Subscription(list(value.topics), value.user_data, owned, value.generation_id, value.rack_id, version)
 
 
 def subscribed_topics(metadata: bytes) -> frozenset[str]:
     """Decode only the topics of a subscription, which begin every version. Raises DecodeError."""
-    reader = Reader(metadata)
-    _version(reader)
-    return frozenset(_topics(reader))
+    _version(metadata)
+    return frozenset(_Topics.decode(0, metadata, len(metadata)).topics)
 
 
 def encode_assignment(value: Assignment) -> bytes:
     """Encode an assignment; all versions have the same fields. Raises ValueError for a string that is too long."""
-    writer = Writer().int16(value.version)
-    _put_partitions(writer, value.partitions)
-    return _put_nullable_bytes(writer, value.user_data).to_bytes()
+    assignment = ConsumerProtocolAssignment(assigned_partitions=_rows(value.partitions), user_data=value.user_data)
+    return _encode(assignment, value.version)
 
 
 def decode_assignment(data: bytes) -> Assignment:
     """Decode an assignment of any version; no bytes are no partitions. Raises DecodeError."""
     if not data:
         return Assignment({})
-    reader = Reader(data)
-    version = _version(reader)
-    return Assignment(_partitions(reader), _nullable_bytes(reader), version)
+    version = _version(data)
+    value = ConsumerProtocolAssignment.decode(min(version, NEWEST), data, len(data))
+    return Assignment(_by_topic(value.assigned_partitions), value.user_data, version)
 
 
 def encode_assigned(partitions: Iterable[TopicPartition]) -> bytes:
@@ -120,43 +133,29 @@ def decode_assigned(data: bytes) -> tuple[TopicPartition, ...]:
     """Decode only the partitions of an assignment, in the order of the bytes. Raises DecodeError."""
     if not data:
         return ()
-    reader = Reader(data)
-    _version(reader)
-    return tuple(TopicPartition(topic, number) for topic, numbers in _partitions(reader).items() for number in numbers)
+    _version(data)
+    topics = _by_topic(_Partitions.decode(0, data, len(data)).assigned_partitions)
+    return tuple(TopicPartition(topic, number) for topic, numbers in topics.items() for number in numbers)
 
 
-def _version(reader: Reader) -> int:
-    version = reader.int16()
+def _version(data: bytes) -> int:
+    version = head_of(data)
     if version < 0:
         raise DecodeError(f"version {version} of the consumers' protocol is negative")
     return version
 
 
-def _topics(reader: Reader) -> list[str]:
-    return [read_string(reader) for _ in range(read_array_length(reader))]
+def _encode(value: RecordValue, version: int) -> bytes:
+    data = value.encode(min(version, NEWEST))  # not one generated encoder for each version that clients invent
+    return data if version <= NEWEST else version.to_bytes(HEAD_SIZE, "big") + data[HEAD_SIZE:]
 
 
-def _put_partitions(writer: Writer, topics: Mapping[str, Sequence[int]]) -> None:
-    writer.int32(len(topics))
-    for topic, partitions in topics.items():
-        write_string(writer, topic).int32(len(partitions))
-        for partition in partitions:
-            writer.int32(partition)
+def _rows(topics: Mapping[str, Sequence[int]]) -> tuple[PartitionsOfTopic, ...]:
+    return tuple([PartitionsOfTopic(topic, tuple(partitions)) for topic, partitions in topics.items()])
 
 
-def _partitions(reader: Reader) -> dict[str, Sequence[int]]:
+def _by_topic(rows: Iterable[PartitionsOfTopic]) -> dict[str, Sequence[int]]:
     topics: dict[str, Sequence[int]] = {}
-    for _ in range(read_array_length(reader)):
-        topic = read_string(reader)
-        numbers = tuple([reader.int32() for _ in range(read_array_length(reader))])
-        topics[topic] = (*topics.get(topic, ()), *numbers)
+    for each in rows:
+        topics[each.topic] = (*topics.get(each.topic, ()), *each.partitions)
     return topics
-
-
-def _put_nullable_bytes(writer: Writer, value: bytes | None) -> Writer:
-    return writer.int32(-1) if value is None else write_bytes(writer, value)
-
-
-def _nullable_bytes(reader: Reader) -> bytes | None:
-    size_bytes = reader.int32()
-    return None if size_bytes < 0 else reader.raw(size_bytes)

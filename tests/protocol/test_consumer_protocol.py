@@ -8,8 +8,10 @@ import pytest
 
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.groups.consumer_protocol import (
+    ConsumerProtocolSubscription,
     Subscription,
     decode_assigned,
+    decode_subscription,
     encode_assigned,
     encode_subscription,
     subscribed_topics,
@@ -29,6 +31,15 @@ def test_a_subscription_is_the_version_its_topics_by_name_and_no_user_data() -> 
 def test_a_later_versions_subscription_tells_its_topics_too() -> None:
     owned_generation_and_rack = bytes.fromhex("00000000 00000007 ffff")
     assert subscribed_topics(b"\x00\x03" + SUBSCRIPTION[2:] + owned_generation_and_rack) == {"a", "bb"}
+
+
+def test_versions_of_later_kafkas_are_written_as_the_newest_by_one_encoder() -> None:
+    newest = encode_subscription(Subscription(["a"], version=3))
+    for version in range(4, 400):
+        data = encode_subscription(Subscription(["a"], version=version))
+        assert data == version.to_bytes(2, "big") + newest[2:]
+        assert decode_subscription(data) == Subscription(["a"], version=version)
+    assert ConsumerProtocolSubscription._encoders.keys() <= set(range(4))
 
 
 def test_an_assignment_keeps_topics_together() -> None:

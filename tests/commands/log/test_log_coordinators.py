@@ -11,8 +11,8 @@ from click.testing import CliRunner, Result
 
 from barnabas.commands.main import main
 from barnabas.protocol.groups.consumer_group_values import ConsumerGroupMetadataValue
-from barnabas.protocol.groups.keys import ConsumerGroupMetadataKey, OffsetCommitKey
-from barnabas.protocol.groups.values import OffsetCommitValue
+from barnabas.protocol.groups.keys import ConsumerGroupMetadataKey, GroupMetadataKey, OffsetCommitKey
+from barnabas.protocol.groups.values import GroupMetadataValue, MemberMetadata, OffsetCommitValue
 from barnabas.protocol.records import RecordBatchBuilder
 from barnabas.protocol.share.state_records import ShareUpdateKey, ShareUpdateValue, StateBatch
 from barnabas.protocol.transactions.records import TransactionLogKey, TransactionLogValue, TransactionPartitions
@@ -102,6 +102,21 @@ def test_records_are_decoded_as_by_kafkas_tool(
 
 def compact(value: object) -> str:
     return json.dumps(value, separators=(",", ":"))
+
+
+def test_what_consumers_say_to_each_other_is_decoded_if_it_can_be(tmp_path: Path) -> None:
+    members = [
+        MemberMetadata(
+            member_id="m", client_id="c", client_host="h", session_timeout=1, subscription=each, assignment=b""
+        )
+        for each in (b"\0\0\0\0\0\1\0\1t\xff\xff\xff\xff", b"\0\0\0", b"\0\x09")
+    ]
+    value = GroupMetadataValue("consumer", 1, "range", "m", members=tuple(members)).to_bytes()
+    records = {"key": GroupMetadataKey("g").to_bytes(), "value": value}
+    found = json.loads(dump(tmp_path, "--offsets", "--json", **records).stdout.splitlines()[-1])["payload"]["data"]
+    subscriptions = [each["subscription"] for each in found["members"]]
+    assert subscriptions == [{"topics": ["t"], "userData": None}, "AAAA", "AAk="]
+    assert {each["assignment"] for each in found["members"]} == {""}
 
 
 def test_a_tombstone_and_an_unknown_type_are_shown_as_by_kafkas_tool(tmp_path: Path) -> None:

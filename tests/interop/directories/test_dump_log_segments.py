@@ -13,6 +13,7 @@ import re
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -195,7 +196,10 @@ def test_it_prints_the_records_of_coordinators_as_our_dump_does(option: str, tmp
         for version in versions(load(NEWEST)[values]["validVersions"]):
             for _ in range(5):
                 key, value = (definition(NEWEST, each, used) for each, used in ((name, 0), (values, version)))
-                data = version.to_bytes(2, "big") + value.encode(value.draw(rng))
+                drawn = value.draw(rng)
+                if values == "GroupMetadataValue":
+                    with_subscriptions(drawn, rng)
+                data = version.to_bytes(2, "big") + value.encode(drawn)
                 assert builder.append(0, number + key.encode(key.draw(rng)), data if count % 7 else None)
                 count += 1
     assert builder.append(0, b"\0\x63unknown", b"value")
@@ -204,6 +208,16 @@ def test_it_prints_the_records_of_coordinators_as_our_dump_does(option: str, tmp
     printed, here = theirs(kafka, [path], option).splitlines(), ours(option, path).splitlines()
     assert list(map(key_and_payload, here)) == list(map(key_and_payload, printed))
     assert sum(" payload: " in line for line in printed) == count
+
+
+def with_subscriptions(group: dict[str, Any], rng: random.Random) -> None:
+    """Let the members be consumers, of whom some send what can be decoded."""
+    group["protocolType"] = "consumer"
+    for member in group["members"]:
+        for field, name in (("subscription", "Subscription"), ("assignment", "Assignment")):
+            protocol = definition(NEWEST, f"ConsumerProtocol{name}", version := rng.randrange(4))
+            if rng.random() < 0.7:
+                member[field] = version.to_bytes(2, "big") + protocol.encode(protocol.draw(rng))
 
 
 def option_of(name: str) -> str:

@@ -8,12 +8,6 @@ from typing import Any
 
 import pytest
 
-from barnabas.protocol.groups.consumer_protocol import (
-    decode_assignment,
-    decode_subscription,
-    encode_assignment,
-    encode_subscription,
-)
 from barnabas.protocol.metadata import control, frame
 from tests.protocol.kafka.differences import UNREAD_FIELDS, UNREAD_RECORDS
 from tests.support.kafka.declared_records import DECLARED_RECORDS
@@ -29,10 +23,6 @@ CONTROL = {
     "KRaftVersionRecord": control.KRaftVersion,
     "VotersRecord": control.KRaftVoters,
 }
-VERSIONED: dict[str, Callable[[int, bytes], bytes | bytearray]] = {
-    "ConsumerProtocolAssignment": lambda _, data: encode_assignment(decode_assignment(data)),
-    "ConsumerProtocolSubscription": lambda _, data: encode_subscription(decode_subscription(data)),
-}
 
 
 def codecs() -> dict[str, Codec]:
@@ -44,15 +34,9 @@ def codecs() -> dict[str, Codec]:
             continue
         if name in CONTROL:
             found[name] = control_record(CONTROL[name])
-        elif name in VERSIONED:
-            found[name] = versioned(VERSIONED[name])
         else:
             found[name] = metadata_record(frame._SERVED[each["apiKey"]][0])
     return found
-
-
-def versioned(through: Callable[[int, bytes], bytes | bytearray]) -> Codec:
-    return lambda version, body: bytes(through(version, version.to_bytes(2, "big") + body)[2:])
 
 
 def control_record(kind: Any) -> Codec:

@@ -11,6 +11,7 @@ from tests.support.kafka.definitions import NEWEST, load
 
 MODULES = (
     "groups.consumer_group_values",
+    "groups.consumer_protocol",
     "groups.keys",
     "groups.share_group_values",
     "groups.streams_group_values",
