@@ -14,11 +14,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from barnabas.clients.addresses import Address, parse_bootstrap
+from barnabas.clients.network.versions import VersionRanges
 from barnabas.clients.security.settings import SecuritySettings
 from barnabas.clients.security.tls_context import create_context
 from barnabas.commands.doctor.access import Resources, report_access, report_group_access
 from barnabas.commands.doctor.connecting import ConnectionSettings
-from barnabas.commands.doctor.conversation import KAFKA, NATIVE, Conversation, Hello
+from barnabas.commands.doctor.conversation import Conversation
 from barnabas.commands.doctor.login import agree_on_mechanism, log_in
 from barnabas.commands.doctor.report import Report
 from barnabas.commands.doctor.steps import NoAnswerError, Step
@@ -26,7 +27,6 @@ from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.nodes import BrokerAddress
 
-_SPOKEN = {KAFKA: "Kafka's protocol", NATIVE: "the native protocol alone: Kafka's clients cannot use it"}
 _NAMES_MAX = 5
 _NEEDED = (ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.LIST_OFFSETS, ApiKey.METADATA)
 
@@ -55,10 +55,9 @@ def _examine_bootstrap(report: Report, address: Address, settings: ConnectionSet
             report.is_connected = True
             report.steps.append(f"{address}: connected ({', '.join(host_addresses)})")
             peer = conversation.peer_host
-            hello = _begin(report, address, conversation, settings, report.steps)
-            report.dialect = hello.dialect
+            served = _begin(report, address, conversation, settings, report.steps)
             for api in _NEEDED:
-                if api not in hello.versions:
+                if api not in served:
                     report.add_problem(f"{address} does not offer {api.name}, which every client needs.")
             report.step = Step.METADATA
             view = conversation.cluster()
@@ -68,8 +67,8 @@ def _examine_bootstrap(report: Report, address: Address, settings: ConnectionSet
                 report.add_problem(f"{address} names no broker in its metadata: a client has nowhere to go.")
             _report_leaders(report, conversation.partitions_without_leader())
             report.step = Step.AUTHORIZATION
-            report_access(report, conversation.access(hello, resources.topics), settings.security)
-            report_group_access(report, conversation.group_access(hello, resources.groups), settings.security)
+            report_access(report, conversation.access(resources.topics), settings.security)
+            report_group_access(report, conversation.group_access(resources.groups), settings.security)
         for broker in view.brokers:
             _examine_broker(report, broker, peer, settings)
 
@@ -86,21 +85,21 @@ def _report_leaders(report: Report, missing: Sequence[str]) -> None:
 
 def _begin(
     report: Report, address: Address, conversation: Conversation, settings: ConnectionSettings, steps: list[str]
-) -> Hello:
-    """Take the steps between TCP and Metadata; append those that succeeded to `steps`."""
+) -> VersionRanges:
+    """Take the steps between TCP and Metadata; append those that succeeded to `steps`. Return the served versions."""
     if settings.context is not None:
         report.step = Step.TLS
         steps.append(f"{address}: {conversation.secure()}")
     report.step = Step.API_VERSIONS
-    hello = conversation.greet()
-    steps.append(f"{address}: speaks {_SPOKEN[hello.dialect]}, {len(hello.versions)} APIs")
+    served = conversation.greet()
+    steps.append(f"{address}: speaks Kafka's protocol, {len(served)} APIs")
     if settings.security.mechanism is not None:
         report.step = Step.SASL_HANDSHAKE
         offered = agree_on_mechanism(conversation, settings.security, str(address))
         steps.append(f"{address}: offers the mechanism(s) {', '.join(offered)}")
         report.step = Step.LOGIN
         steps.append(f"{address}: {log_in(conversation, settings.security, str(address))}")
-    return hello
+    return served
 
 
 def _examine_broker(report: Report, broker: BrokerAddress, bootstrap_peer: str, settings: ConnectionSettings) -> None:

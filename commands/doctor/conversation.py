@@ -1,4 +1,4 @@
-"""One connection of the doctor: blocking with timeouts, by Kafka's protocol or else the native one.
+"""One connection of the doctor: blocking with timeouts, in the versions that broker and client share.
 
 When the listener's security protocol is not the client's, the error contains the protocol that a second connection
 found there.
@@ -9,10 +9,10 @@ from __future__ import annotations
 import ssl
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Final, Self, TypeVar
 
-from barnabas import __version__
 from barnabas.clients.addresses import Address
+from barnabas.clients.network.versions import VersionRanges, version_of
 from barnabas.clients.security.settings import PLAINTEXT_SETTINGS
 from barnabas.commands.doctor.connecting import (
     ConnectionSettings,
@@ -24,46 +24,42 @@ from barnabas.commands.doctor.connecting import (
 from barnabas.commands.doctor.steps import NoAnswerError, Step
 from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.framing import SIZE_PREFIX
-from barnabas.protocol.kafka import client_requests
-from barnabas.protocol.kafka.client.api import ClientApi
-from barnabas.protocol.kafka.client.sasl import SASL_AUTHENTICATE, SASL_HANDSHAKE
-from barnabas.protocol.kafka.client_requests import OPERATIONS_VERSION, AccessView, ClusterView
-from barnabas.protocol.kafka.group_access_requests import (
-    GROUPS_VERSION,
-    GroupAccess,
-    group_access_answer,
-    group_access_request,
-)
-from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.kafka.client_codec import read_answer, request_frame
 from barnabas.protocol.messages.cluster.api_versions import ApiVersionsRequest
+from barnabas.protocol.messages.groups.describe_groups import DescribedGroup, DescribeGroupsRequest
 from barnabas.protocol.messages.security.sasl import (
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
     SaslHandshakeRequest,
     SaslHandshakeResponse,
 )
-from barnabas.protocol.messages.topics.metadata import MetadataRequest
-from barnabas.protocol.native import codec
-from barnabas.protocol.wire.structures import Struct
+from barnabas.protocol.messages.topics.metadata import MetadataRequest, MetadataResponse
+from barnabas.protocol.wire.structures import Request, Struct
 
-CLIENT_ID = "barnabas-doctor"
 MAX_ANSWER_BYTES = 16 * 1024 * 1024
-KAFKA, NATIVE = "kafka", "native"
+_CLIENT_ID: Final = b"barnabas-doctor"
+_GREETING: Final = 0
+"""The version of ApiVersions that every broker answers."""
+
+_TOPIC_OPERATIONS: Final = 8
+"""The first version of Metadata with authorized operations."""
+
+_CLUSTER_OPERATIONS: Final = 10
+"""The last one with those on the cluster."""
+
+_GROUP_OPERATIONS: Final = 3
+"""The first version of DescribeGroups with authorized operations."""
+
 _TLS_ALERT = 0x15
 _TLS_SPOKEN = "it speaks TLS: set security.protocol to SSL or SASL_SSL"
 _NO_MECHANISM = "NONE"
 """The name of no mechanism: the broker refuses it and lists its own."""
 
-
-class Hello(NamedTuple):
-    """The dialect, and the versions of each API."""
-
-    dialect: str
-    versions: dict[int, tuple[int, int]]
+S = TypeVar("S", bound=Struct)
 
 
 class Conversation:
-    """Call `secure` first if the settings have TLS, then `greet`, which determines the dialect.
+    """Call `secure` first if the settings have TLS, then `greet`, which determines the versions.
 
     Methods raise NoAnswerError and DecodeError.
     """
@@ -73,7 +69,7 @@ class Conversation:
         self._address = address
         self._settings = settings
         self._connection = connect(address, settings.timeout_s)
-        self._dialect = KAFKA
+        self._served: VersionRanges = {}
         self._correlation_id = 0
 
     @property
@@ -96,75 +92,55 @@ class Conversation:
             raise
         return description
 
-    def greet(self) -> Hello:
-        """Exchange ApiVersions by Kafka's protocol; if that fails, by the native one on a new connection."""
+    def greet(self) -> VersionRanges:
+        """Exchange ApiVersions; return the versions of each API that the broker serves."""
         try:
             return self._greet()
-        except (NoAnswerError, DecodeError) as not_kafka:
-            if self._settings.context is None and not isinstance(not_kafka.__cause__, TimeoutError):
+        except (NoAnswerError, DecodeError) as fault:
+            if self._settings.context is None and not isinstance(fault.__cause__, TimeoutError):
                 self._ensure_no_tls()
-            if self._settings.security.mechanism is not None:
-                raise
-            self._connection.close()
-            self._connection = connect(self._address, self._settings.timeout_s)
-            self._dialect = NATIVE
-            try:
-                if self._settings.context is not None:
-                    self.secure()
-                return self._greet_natively()
-            except (NoAnswerError, DecodeError):
-                raise not_kafka from None
+            raise
 
     def sasl_handshake(self, mechanism: str) -> SaslHandshakeResponse:
         """Request a mechanism."""
-        answer: SaslHandshakeResponse = self._exchange(SASL_HANDSHAKE, SaslHandshakeRequest(mechanism=mechanism))
-        return answer
+        return self._ask(SaslHandshakeRequest(mechanism=mechanism))
 
     def sasl_authenticate(self, message: bytes) -> SaslAuthenticateResponse:
         """Send one message of the mechanism."""
-        answer: SaslAuthenticateResponse = self._exchange(
-            SASL_AUTHENTICATE, SaslAuthenticateRequest(auth_bytes=message)
-        )
-        return answer
+        return self._ask(SaslAuthenticateRequest(auth_bytes=message))
 
-    def cluster(self) -> ClusterView:
+    def cluster(self) -> MetadataResponse:
         """Request Metadata without topics."""
-        if self._dialect == KAFKA:
-            try:
-                answer = self._ask(client_requests.metadata_request(self._next_id(), CLIENT_ID))
-            except NoAnswerError as closed:
-                if self._settings.security.mechanism is None:
-                    self._ensure_no_login(closed)
-                raise
-            return client_requests.metadata_answer(self._correlation_id, answer)
-        found = self._ask_natively(ApiKey.METADATA, MetadataRequest.of_names([]))
-        return ClusterView(found.cluster_id, tuple(found.brokers))
+        try:
+            return self._ask(MetadataRequest.of_names(()))
+        except NoAnswerError as closed:
+            if self._settings.security.mechanism is None:
+                self._ensure_no_login(closed)
+            raise
 
     def partitions_without_leader(self) -> list[str]:
         """Request Metadata of all topics that this client may see; return partitions without a leader."""
-        if self._dialect == KAFKA:
-            answer = self._ask(client_requests.leaders_request(self._next_id(), CLIENT_ID))
-            return client_requests.leaders_answer(self._correlation_id, answer)
-        found = self._ask_natively(ApiKey.METADATA, MetadataRequest.of_names(None))
+        found = self._ask(MetadataRequest.of_names(None))
         return [
-            f"{topic.name}-{each.partition}" for topic in found.topics for each in topic.partitions if each.leader < 0
+            f"{topic.topic_name}-{each.partition}"
+            for topic in found.topics
+            for each in topic.partitions
+            if each.leader < 0
         ]
 
-    def access(self, hello: Hello, topics: Sequence[str]) -> AccessView | None:
-        """Request the authorized operations on the cluster and on topics; None if the broker is too old for that."""
-        low, high = hello.versions.get(ApiKey.METADATA, (1, 0))
-        if self._dialect == NATIVE or not low <= OPERATIONS_VERSION <= high:
-            return None
-        answer = self._ask(client_requests.access_request(self._next_id(), CLIENT_ID, topics))
-        return client_requests.access_answer(self._correlation_id, answer)
+    def access(self, topics: Sequence[str]) -> MetadataResponse | None:
+        """Request Metadata with the authorized operations on the cluster and on topics; None: the broker is too old."""
+        request = MetadataRequest.of_names(topics)
+        request.include_cluster_operations = request.include_topic_operations = True
+        version = version_of(request.api_key, self._served, _CLUSTER_OPERATIONS)
+        return None if version is None or version < _TOPIC_OPERATIONS else self._exchange(request, version)
 
-    def group_access(self, hello: Hello, groups: Sequence[str]) -> list[GroupAccess]:
-        """Request the authorized operations on groups; empty if the broker is too old for that."""
-        low, high = hello.versions.get(ApiKey.DESCRIBE_GROUPS, (1, 0))
-        if not groups or self._dialect == NATIVE or not low <= GROUPS_VERSION <= high:
-            return []
-        answer = self._ask(group_access_request(self._next_id(), CLIENT_ID, groups))
-        return group_access_answer(self._correlation_id, answer)
+    def group_access(self, groups: Sequence[str]) -> Sequence[DescribedGroup]:
+        """Request groups with the authorized operations; empty if the broker is too old for that."""
+        request = DescribeGroupsRequest(groups=groups, include_authorized_operations=True)
+        # Version 3, in which an unknown group is no error: a client may be about to create it.
+        version = version_of(request.api_key, self._served, _GROUP_OPERATIONS)
+        return () if not groups or version != _GROUP_OPERATIONS else self._exchange(request, version).groups
 
     def __enter__(self) -> Self:
         return self
@@ -174,22 +150,12 @@ class Conversation:
     ) -> None:
         self._connection.close()
 
-    def _greet(self) -> Hello:
-        answer = self._ask(client_requests.api_versions_request(self._next_id(), CLIENT_ID))
-        return Hello(KAFKA, client_requests.api_versions_answer(self._correlation_id, answer))
-
-    def _greet_natively(self) -> Hello:
-        found = self._ask_natively(
-            ApiKey.API_VERSIONS, ApiVersionsRequest(client=CLIENT_ID, client_version=__version__)
-        )
-        return Hello(NATIVE, {int(each.api): (each.min_version, each.max_version) for each in found.apis})
-
-    def _ask_natively(self, api: ApiKey, request: object) -> Any:
-        answer = self._ask(b"".join(codec.encode_request(api, self._next_id(), CLIENT_ID, request)))
-        header = codec.read_response(memoryview(answer))
-        if header.error != ErrorCode.NONE:
-            raise DecodeError(f"{api.name} was answered with error {int(header.error)}")
-        return codec.decode_response(header)
+    def _greet(self) -> VersionRanges:
+        answer = self._exchange(ApiVersionsRequest(), _GREETING)
+        if answer.error is not ErrorCode.NONE:
+            raise DecodeError(f"ApiVersions was answered with error {answer.error.name}")
+        self._served = answer.ranges
+        return self._served
 
     def _is_kafka_without_tls(self) -> bool:
         settings = ConnectionSettings(PLAINTEXT_SETTINGS, None, self._settings.timeout_s)
@@ -229,18 +195,17 @@ class Conversation:
                 Step.SASL_HANDSHAKE,
             ) from closed
 
-    def _next_id(self) -> int:
+    def _ask(self, request: Request[S]) -> S:
+        """Send a request in the highest version that both sides have, and return the answer."""
+        version = version_of(request.api_key, self._served)
+        if version is None:
+            raise NoAnswerError(f"but the broker there serves no version of {request.api_key.name} that clients have")
+        return self._exchange(request, version)
+
+    def _exchange(self, request: Request[S], version: int) -> S:
+        """Send a request and return the answer."""
         self._correlation_id += 1
-        return self._correlation_id
-
-    def _exchange(self, api: ClientApi, request: Struct) -> Any:
-        """Send a request in the lowest version of this client, which every broker has, and return the answer."""
-        answer = self._ask(api.frame(api.lowest, self._next_id(), CLIENT_ID, request))
-        body = client_requests.answer_body(self._correlation_id, answer)
-        return api.read(api.lowest, memoryview(answer)[body.position :])
-
-    def _ask(self, frame: bytes) -> bytes:
-        """Send a frame and return the answer, without its size."""
+        frame = request_frame(version, self._correlation_id, _CLIENT_ID, request)
         try:
             self._connection.sendall(frame)
             prefix = self._read(SIZE_PREFIX)
@@ -248,7 +213,7 @@ class Conversation:
             if not 0 < size <= MAX_ANSWER_BYTES:
                 spoken = _TLS_SPOKEN if prefix[0] == _TLS_ALERT else "its answer starts with " + repr(prefix)
                 raise NoAnswerError(f"but the server there does not speak Kafka's protocol ({spoken})")
-            return self._read(size)
+            answer = self._read(size)
         except TimeoutError as error:
             raise NoAnswerError(
                 f"but the server there does not answer within {self._settings.timeout_s:g} s"
@@ -257,6 +222,7 @@ class Conversation:
             raise refused_after_handshake(self._address, error, self._settings) from error
         except OSError as error:
             raise NoAnswerError(f"but the server there breaks the connection ({error.strerror or error})") from error
+        return read_answer(type(request), version, self._correlation_id, memoryview(answer))
 
     def _read(self, size: int) -> bytes:
         data = bytearray()

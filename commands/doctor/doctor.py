@@ -46,10 +46,9 @@ def client(bootstrap: str, as_json: bool, timeout_s: float, topics: tuple[str, .
     """Connect to HOST:PORT as a client on this machine would, and report each problem.
 
     The steps are name resolution, TCP, TLS, ApiVersions, SASL handshake and login, Metadata, and the operations that
-    the broker authorizes (with --topic and --group also on topics and groups). TLS and SASL need --command-config.
-    Without SASL, a broker that does not answer Kafka's protocol is tried by the native one. Then every address that the
-    brokers advertise is tried in the same way: a client starts at HOST:PORT and continues at those. Works with any
-    Kafka broker.
+    the broker authorizes (with --topic and --group also on topics and groups). TLS and SASL need --command-config. Then
+    every address that the brokers advertise is tried in the same way: a client starts at HOST:PORT and continues at
+    those. Works with any Kafka broker.
 
     The exit code is 0 without a problem, 1 with one, 3 if HOST:PORT cannot be reached.
     """

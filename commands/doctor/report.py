@@ -15,7 +15,6 @@ class Report:
     bootstrap: str
     security_protocol: str
     is_connected: bool = False
-    dialect: str | None = None
     cluster_id: str | None = None
     brokers: list[dict[str, Any]] = field(default_factory=list)
     operations: dict[str, Any] = field(default_factory=dict)
@@ -38,7 +37,6 @@ class Report:
         return {
             "bootstrap": self.bootstrap,
             "security_protocol": self.security_protocol,
-            "protocol": self.dialect,
             "cluster_id": self.cluster_id,
             "brokers": self.brokers,
             "operations": self.operations,

@@ -17,21 +17,19 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.kafka.client_requests import answer_body, request_frame
+from barnabas.protocol.kafka.client_codec import read_answer, request_frame
 from barnabas.protocol.messages.api_key import ApiKey
-from barnabas.protocol.messages.data.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from barnabas.protocol.messages.data.init_producer_id import InitProducerIdRequest
 from barnabas.protocol.messages.groups.find_coordinator import (
     TRANSACTION_KEY,
     FindCoordinatorRequest,
-    FindCoordinatorResponse,
 )
 from barnabas.protocol.messages.nodes import BrokerAddress
 from barnabas.protocol.messages.transactions.describe_transactions import (
     DescribeTransactionsRequest,
-    DescribeTransactionsResponse,
     TransactionDescription,
 )
-from barnabas.protocol.messages.transactions.end_txn import EndTxnRequest, EndTxnResponse
+from barnabas.protocol.messages.transactions.end_txn import EndTxnRequest
 from barnabas.protocol.wire.structures import Request, Struct
 
 S = TypeVar("S", bound=Struct)
@@ -63,7 +61,7 @@ def find_coordinator_request(correlation_id: int, client_id: str, transactional_
 
 def find_coordinator_answer(correlation_id: int, answer: bytes) -> Coordinator:
     """Read a response without its size field. Raises DecodeError."""
-    found = _read(ApiKey.FIND_COORDINATOR, FindCoordinatorResponse, correlation_id, answer)
+    found = _read(FindCoordinatorRequest, correlation_id, answer)
     return Coordinator(found.error, BrokerAddress(found.node_id, found.host, found.port))
 
 
@@ -75,7 +73,7 @@ def describe_transactions_request(correlation_id: int, client_id: str, transacti
 
 def describe_transactions_answer(correlation_id: int, answer: bytes) -> Sequence[TransactionDescription]:
     """Read a response without its size field. Raises DecodeError."""
-    return _read(ApiKey.DESCRIBE_TRANSACTIONS, DescribeTransactionsResponse, correlation_id, answer).transactions
+    return _read(DescribeTransactionsRequest, correlation_id, answer).transactions
 
 
 def commit_request(correlation_id: int, client_id: str, transactional_id: str, producer_id: int, epoch: int) -> bytes:
@@ -88,7 +86,7 @@ def commit_request(correlation_id: int, client_id: str, transactional_id: str, p
 
 def commit_answer(correlation_id: int, answer: bytes) -> ErrorCode:
     """Read a response without its size field. Raises DecodeError."""
-    return _read(ApiKey.END_TXN, EndTxnResponse, correlation_id, answer).error
+    return _read(EndTxnRequest, correlation_id, answer).error
 
 
 def fence_request(correlation_id: int, client_id: str, transactional_id: str) -> bytes:
@@ -99,18 +97,12 @@ def fence_request(correlation_id: int, client_id: str, transactional_id: str) ->
 
 def fence_answer(correlation_id: int, answer: bytes) -> ErrorCode:
     """Read a response without its size field. Raises DecodeError."""
-    return _read(ApiKey.INIT_PRODUCER_ID, InitProducerIdResponse, correlation_id, answer).error
+    return _read(InitProducerIdRequest, correlation_id, answer).error
 
 
 def _frame(correlation_id: int, client_id: str, request: Request[Any]) -> bytes:
-    version = VERSIONS[request.api_key]
-    header_tags = b"\x00" if version >= request.flexible_from else b""
-    return request_frame(request.api_key, version, correlation_id, client_id, header_tags + request.encode(version))
+    return request_frame(VERSIONS[request.api_key], correlation_id, client_id.encode(), request)
 
 
-def _read(api: ApiKey, answer_type: type[S], correlation_id: int, answer: bytes) -> S:
-    version = VERSIONS[api]
-    body = answer_body(correlation_id, answer)
-    if version >= answer_type.flexible_from:
-        body.tagged_fields()
-    return answer_type.decode(version, memoryview(answer)[body.position :])
+def _read(asked: type[Request[S]], correlation_id: int, answer: bytes) -> S:
+    return read_answer(asked, VERSIONS[asked.api_key], correlation_id, memoryview(answer))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,12 @@ from click.testing import CliRunner, Result
 
 from barnabas.commands.exit_codes import ExitCode
 from barnabas.commands.main import main
+from barnabas.protocol.kafka import codec
+from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.cluster.api_versions import ApiVersionRange, ApiVersionsResponse
+from barnabas.protocol.messages.nodes import BrokerAddress
+from barnabas.protocol.messages.topics.metadata import MetadataResponse
+from barnabas.protocol.wire.structures import Struct
 from tests.support.daemon import Daemon, start_daemon
 from tests.support.free_ports import free_port
 
@@ -38,8 +44,8 @@ def problems_of(bootstrap: str, *, exit_code: ExitCode = ExitCode.FAILED) -> str
 
 
 @contextmanager
-def answering(reply: bytes) -> Iterator[int]:
-    """A server that sends every client the same bytes and closes the connection."""
+def listening(serve_client: Callable[[socket.socket], None]) -> Iterator[int]:
+    """A server that serves one client after the other and closes the connections."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def serve() -> None:
@@ -49,14 +55,48 @@ def answering(reply: bytes) -> Iterator[int]:
                 except OSError:
                     return
                 with connection:
-                    connection.recv(1 << 16)
-                    connection.sendall(reply)
+                    serve_client(connection)
 
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
         yield int(listener.getsockname()[1])
         listener.shutdown(socket.SHUT_RDWR)
     thread.join(30)
+
+
+@contextmanager
+def answering(reply: bytes, received: list[bytes] | None = None) -> Iterator[int]:
+    """A server that sends every client the same bytes. `received` gets what clients sent first."""
+
+    def serve_client(connection: socket.socket) -> None:
+        data = connection.recv(1 << 16)
+        if received is not None:
+            received.append(data)
+        connection.sendall(reply)
+
+    with listening(serve_client) as port:
+        yield port
+
+
+@contextmanager
+def old_broker(asked: list[tuple[ApiKey, int]]) -> Iterator[int]:
+    """A broker of Kafka 1.0's age, without topics. `asked` gets the API and the version of each request."""
+    ranges = {ApiKey.PRODUCE: 5, ApiKey.FETCH: 6, ApiKey.LIST_OFFSETS: 2, ApiKey.METADATA: 5, ApiKey.DESCRIBE_GROUPS: 1}
+    apis = [ApiVersionRange(api=api, min_version=0, max_version=highest) for api, highest in ranges.items()]
+
+    def serve_client(connection: socket.socket) -> None:
+        while size := connection.recv(4):
+            header = codec.read_request(memoryview(connection.recv(int.from_bytes(size, "big"), socket.MSG_WAITALL)))
+            asked.append((ApiKey(header.api), header.version))
+            answer: Struct = MetadataResponse(
+                cluster_id="old", brokers=[BrokerAddress(node_id=1, host="127.0.0.1", port=connection.getsockname()[1])]
+            )
+            if header.api == ApiKey.API_VERSIONS:
+                answer = ApiVersionsResponse(apis=apis)
+            connection.sendall(codec.encode_response(header, answer)[0])
+
+    with listening(serve_client) as port:
+        yield port
 
 
 def other_address() -> str:
@@ -91,7 +131,6 @@ def test_the_json_has_cluster_and_brokers(sound: Daemon) -> None:
         if line.startswith("cluster.id=")
     )
     assert (report["cluster_id"], report["problems"]) == (cluster_id, [])
-    assert report["protocol"] == "kafka"
     (broker,) = report["brokers"]
     assert (broker["node_id"], broker["reachable"], broker["port"]) == (1, True, sound.port)
 
@@ -163,6 +202,25 @@ def test_other_services_are_reported_by_their_behaviour(reply: bytes, words: str
         problem = problems_of(f"127.0.0.1:{port}")
 
     assert words in problem
+
+
+def test_a_server_is_asked_by_kafkas_protocol_alone() -> None:
+    received: list[bytes] = []
+    with answering(b"", received) as port:
+        problems_of(f"127.0.0.1:{port}")
+
+    api_versions, tls = received  # the second one: whether the listener speaks TLS
+    assert api_versions[4:8] == bytes((0, 18, 0, 0))
+    assert tls[:2] == b"\x16\x03"
+
+
+def test_an_old_broker_is_asked_in_its_versions() -> None:
+    asked: list[tuple[ApiKey, int]] = []
+    with old_broker(asked) as port:
+        report = json.loads(run(f"127.0.0.1:{port}", "--json", "--topic", "any", "--group", "any").stdout)
+
+    assert (report["problems"], report["operations"]) == ([], {})  # which it is too old to tell
+    assert set(asked) == {(ApiKey.API_VERSIONS, 0), (ApiKey.METADATA, 5)}
 
 
 def test_a_silent_listener_is_given_up_after_the_timeout() -> None:

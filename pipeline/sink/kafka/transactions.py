@@ -27,8 +27,10 @@ from barnabas.clients.kafka.connection import KafkaConnection
 from barnabas.clients.network.retrying import with_retries
 from barnabas.clients.producer.prepared import PreparedTransaction
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.kafka import client_requests, transaction_requests
+from barnabas.protocol.kafka import transaction_requests
+from barnabas.protocol.kafka.client.metadata import METADATA
 from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.topics.metadata import MetadataRequest, MetadataResponse
 from barnabas.protocol.messages.transactions.describe_transactions import TransactionDescription
 
 _NEEDED: Final = {ApiKey.METADATA: 4, **transaction_requests.VERSIONS}
@@ -60,8 +62,8 @@ class KafkaTransactions:
     async def __aenter__(self) -> Self:
         async def attempt() -> str:
             connection = await self._any_connection()
-            view = await connection.ask(client_requests.metadata_request, client_requests.metadata_answer)
-            return view.cluster_id or ""
+            found: MetadataResponse = await connection.request(METADATA, MetadataRequest.of_names(()))
+            return found.cluster_id or ""
 
         try:
             self._cluster_id = await with_retries(self._config, "Metadata", attempt)

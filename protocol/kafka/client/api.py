@@ -1,28 +1,15 @@
-"""ClientApi: the two tables of an API and the versions that this client speaks, and frames of requests.
-
-    request frame  int32 size | int16 api key | int16 version | int32 correlation id | string client id |
-                   tagged fields (flexible versions) | body
-    answer         int32 size | int32 correlation id | tagged fields (flexible versions) | body
-
-An answer to ApiVersions has no tagged fields before its body, because a client reads it before it knows the broker.
-Source: Kafka's RequestHeader.json, ResponseHeader.json and ApiMessageType.
-"""
+"""ClientApi: the two tables of an API and the versions that this client speaks."""
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from barnabas.protocol.errors import DecodeError
+from barnabas.protocol.kafka.client_codec import after_tags, request_head
 from barnabas.protocol.kafka.schema import Message
 from barnabas.protocol.messages.api_key import ApiKey
-from barnabas.protocol.primitives import Reader
 from barnabas.protocol.wire.structures import MAX_ANSWER_ITEMS, Struct
-
-_HEADER = struct.Struct(">ihhih")
-_SIZE_PREFIX: Final = 4
-_NO_TAGS: Final = b"\x00"
 
 VersionRanges = Mapping[int, tuple[int, int]]
 """The versions that a broker serves, lowest and highest, by API key."""
@@ -45,19 +32,15 @@ class ClientApi(NamedTuple):
 
     def frame(self, version: int, correlation_id: int, client_id: str, request: Any) -> bytes:
         """Return a request as a whole frame."""
-        tags = _NO_TAGS if version >= self.request.flexible_from else b""
-        client = client_id.encode()
         table = self.request
-        body = tags + (table.write(version, request) if isinstance(table, Message) else request.encode(version))
-        size = _HEADER.size - _SIZE_PREFIX + len(client) + len(body)
-        return _HEADER.pack(size, self.key, version, correlation_id, len(client)) + client + body
+        body = table.write(version, request) if isinstance(table, Message) else bytes(request.encode(version))
+        is_flexible = version >= table.flexible_from
+        return request_head(self.key, version, correlation_id, client_id.encode(), len(body), is_flexible) + body
 
     def read(self, version: int, answer: memoryview) -> Any:
         """Return the value of an answer, which is given without its size and correlation id. Raises DecodeError."""
         if version >= self.answer.flexible_from and self.key is not ApiKey.API_VERSIONS:
-            header = Reader(answer)
-            header.tagged_fields()
-            answer = answer[header.position :]
+            answer = after_tags(answer)
         table = self.answer
         try:
             if isinstance(table, Message):
