@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import logging
+from dataclasses import fields
 from typing import Self
 
 from barnabas.clients.admin.admin import Admin
 from barnabas.clients.config import AdminConfig, ClientConfig
-from barnabas.clients.errors import AuthenticationError, ClientError
 from barnabas.clients.kafka.cluster import KafkaCluster
 from barnabas.console.cluster.inspector import Inspector
 from barnabas.console.cluster.observer import Observer
-
-logger = logging.getLogger(__name__)
+from barnabas.protocol.kafka.client.own_apis import EXPLAIN_START
 
 
 class ClusterAccess:
@@ -29,17 +27,22 @@ class ClusterAccess:
     async def open(cls, config: ClientConfig, interval_s: float) -> Self:
         """Connect, log in, and find out whether the broker is Barnabas. Raises ClientError."""
         kafka = KafkaCluster(config)
+        admin = None
         try:
             await kafka.metadata(())
-            admin = await _native_admin(config)
+            if (await kafka.any_connection()).version_of(EXPLAIN_START) is not None:
+                admin = Admin(AdminConfig(**{each.name: getattr(config, each.name) for each in fields(config)}))
+                await admin.start()
         except BaseException:
             kafka.close()
+            if admin is not None:
+                await admin.close()
             raise
         return cls(config, kafka, admin, interval_s)
 
     @property
     def is_barnabas(self) -> bool:
-        """Whether the broker answers what only Barnabas has."""
+        """Whether the broker serves the APIs that only Barnabas has."""
         return self.admin is not None
 
     async def close(self) -> None:
@@ -49,28 +52,3 @@ class ClusterAccess:
         self.kafka.close()
         if self.admin is not None:
             await self.admin.close()
-
-
-async def _native_admin(config: ClientConfig) -> Admin | None:
-    """Connect by the native dialect; None if the broker, which has answered Kafka's, does not speak it."""
-    admin = Admin(
-        AdminConfig(
-            bootstrap=config.bootstrap,
-            client_id=config.client_id,
-            connect_timeout_ms=config.connect_timeout_ms,
-            request_timeout_ms=config.request_timeout_ms,
-            api_timeout_ms=config.api_timeout_ms,
-            security=config.security,
-        )
-    )
-    try:
-        await admin.start()
-    except AuthenticationError:
-        await admin.close()
-        raise
-    except ClientError as error:
-        await admin.close()
-        logger.info("%s does not speak Barnabas' dialect; pages have what Kafka's protocol tells", config.bootstrap)
-        logger.debug("the attempt: %s", error)
-        return None
-    return admin
