@@ -195,7 +195,7 @@ class Admin:
             name,
         )
         assert isinstance(result, CreatableTopicResult)
-        return CreatedTopic(name, uuid_text(result.topic_id), result.partitions, result.message or result.warning)
+        return CreatedTopic(name, uuid_text(result.topic_id), result.partitions, result.message)
 
     async def delete_topic(self, name: str) -> None:
         """Delete a topic and its records. Raises RefusedError."""

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from barnabas.clients.config import ClientConfig
 from barnabas.clients.errors import RefusedError, reason_of
 from barnabas.clients.network.cluster import Cluster
-from barnabas.clients.network.retrying import ask_any, command_any
+from barnabas.clients.network.retrying import ask_any, command_any, with_retries
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.topics.cleaning import CleaningRequest, CleaningResponse, CompactedLog
 from barnabas.protocol.messages.topics.log_dirs import (
-    NO_DIRTY_OFFSET,
-    NO_DIRTY_RATIO,
     AlterReplicaLogDir,
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirsResponse,
@@ -20,6 +19,7 @@ from barnabas.protocol.messages.topics.log_dirs import (
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,
     DescribeLogDirsTopic,
+    LogDirPartition,
 )
 from barnabas.protocol.topic_partition import TopicPartition
 
@@ -28,16 +28,16 @@ from barnabas.protocol.topic_partition import TopicPartition
 class ReplicaDescription:
     """A partition's log in a directory, or (`is_future`) the copy that a move fills; `offset_lag` is -1 if unknown.
 
-    For a compacted topic also `clean_offset`, below which a key has one record at most (-1 before the first cleaning),
-    `dirty_ratio`, and `cleaning_state`; for others -1, -1.0 and "".
+    For a compacted topic of Barnabas also `clean_offset`, below which a key has one record at most (-1 before the first
+    cleaning), `dirty_ratio`, and `cleaning_state`; for others -1, -1.0 and "".
     """
 
     topic_partition: TopicPartition
     size_bytes: int
     offset_lag: int
     is_future: bool
-    clean_offset: int = NO_DIRTY_OFFSET
-    dirty_ratio: float = NO_DIRTY_RATIO
+    clean_offset: int = -1
+    dirty_ratio: float = -1.0
     cleaning_state: str = ""
 
 
@@ -62,6 +62,7 @@ async def describe_log_dirs(
     response: DescribeLogDirsResponse = await ask_any(cluster, config, DescribeLogDirsRequest(topics=topics))
     if response.error is not ErrorCode.NONE:
         raise RefusedError(response.error, f"log directories cannot be described: {reason_of(response.error)}")
+    cleaning = await _cleaning(cluster, config, None if topics is None else [each.name for each in topics])
     return [
         LogDirDescription(
             result.path,
@@ -69,21 +70,45 @@ async def describe_log_dirs(
             result.total_bytes,
             result.usable_bytes,
             tuple(
-                ReplicaDescription(
-                    TopicPartition(topic.name, entry.partition),
-                    entry.size_bytes,
-                    entry.offset_lag,
-                    entry.is_future,
-                    entry.first_dirty_offset,
-                    entry.dirty_ratio,
-                    entry.cleaning_state,
-                )
+                _replica(TopicPartition(topic.name, entry.partition), entry, cleaning)
                 for topic in result.topics
                 for entry in topic.partitions
             ),
         )
         for result in response.results
     ]
+
+
+def _replica(
+    topic_partition: TopicPartition, found: LogDirPartition, cleaning: Mapping[TopicPartition, CompactedLog]
+) -> ReplicaDescription:
+    described = ReplicaDescription(topic_partition, found.size_bytes, found.offset_lag, found.is_future)
+    cleaned = None if found.is_future else cleaning.get(topic_partition)
+    if cleaned is None:
+        return described
+    return replace(
+        described,
+        clean_offset=cleaned.first_dirty_offset,
+        dirty_ratio=cleaned.dirty_ratio,
+        cleaning_state=cleaned.cleaning_state,
+    )
+
+
+async def _cleaning(
+    cluster: Cluster, config: ClientConfig, topics: Sequence[str] | None
+) -> dict[TopicPartition, CompactedLog]:
+    """Return what the cleaner knows of the compacted logs; empty where the broker is not Barnabas."""
+
+    async def attempt() -> dict[TopicPartition, CompactedLog]:
+        connection = await cluster.connections.any_connection()
+        if connection.version_of(CleaningRequest.api_key) is None:
+            return {}
+        response: CleaningResponse = await connection.request(CleaningRequest(topics=topics))
+        if response.error is not ErrorCode.NONE:
+            raise RefusedError(response.error, f"the cleaner cannot be asked: {reason_of(response.error)}")
+        return {TopicPartition(each.topic, each.partition): each for each in response.logs}
+
+    return await with_retries(config, CleaningRequest.api_key.label, attempt)
 
 
 async def alter_replica_log_dirs(

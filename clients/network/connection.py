@@ -56,9 +56,6 @@ _HEADER: Final = struct.Struct(">ihhih")
 
 _CORRELATION_ID_SIZE: Final = 4
 
-_NATIVE: Final = frozenset({ApiKey.CREATE_TOPICS, ApiKey.DESCRIBE_LOG_DIRS})
-"""What Kafka's protocol does not say yet: warnings of new topics, dirty ratios; also mirrors and two-phase commit."""
-
 _COPIED_BYTES: Final = 16 * 1024
 """A longer body is sent as it is, after its header."""
 
@@ -328,7 +325,7 @@ class Connection(asyncio.BufferedProtocol):
         api: ApiKey = getattr(request, "api_key", ApiKey.FETCH)  # whose request is none of the declared ones yet
         correlation_id = self._next_correlation_id
         waiting = PendingRequest(api, correlation_id, timeout_ms, self._loop.create_future())
-        if isinstance(request, Request) and api not in _NATIVE and not getattr(request, "two_phase", False):
+        if isinstance(request, Request):
             version = version_of(api, self._served, highest)
             if version is None:
                 raise self._not_served(api)

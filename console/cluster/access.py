@@ -20,7 +20,7 @@ class ClusterAccess:
         self.config = config
         self.kafka = kafka
         self.admin = admin
-        self.observer = Observer(kafka, admin, interval_s)
+        self.observer = Observer(kafka, interval_s, is_barnabas=admin is not None)
         self.inspector = Inspector(admin)
 
     @classmethod

@@ -14,7 +14,6 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
-from barnabas.clients.admin.admin import Admin
 from barnabas.clients.errors import ClientError
 from barnabas.clients.kafka.cluster import KafkaCluster
 from barnabas.console.cluster.group_listing import list_groups
@@ -37,9 +36,9 @@ logger = logging.getLogger(__name__)
 class Observer:
     """Owned by a ClusterAccess. `snapshot` starts it."""
 
-    def __init__(self, kafka: KafkaCluster, admin: Admin | None, interval_s: float) -> None:
+    def __init__(self, kafka: KafkaCluster, interval_s: float, *, is_barnabas: bool) -> None:
         self._kafka = kafka
-        self._admin = admin
+        self._is_barnabas = is_barnabas
         self._interval_s = interval_s
         self._latest: Snapshot | None = None
         self._failure: ClientError | None = None
@@ -117,7 +116,7 @@ class Observer:
             self._changed.notify_all()
 
     async def _observe(self) -> None:
-        listing = await list_all(self._kafka, self._admin)
+        listing = await list_all(self._kafka, is_barnabas=self._is_barnabas)
         now_ms = time.time_ns() // 1_000_000
         previous = self._latest
         problems = listing.problems

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import NamedTuple
 
-from barnabas.clients.admin.admin import Admin
 from barnabas.clients.errors import ClientError, reason_of
 from barnabas.clients.kafka.cluster import KafkaCluster
 from barnabas.console.cluster.offsets import offsets_at
 from barnabas.console.cluster.snapshot import DirectoryFacts, PartitionFacts, TopicFacts
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.kafka.client.describe_log_dirs import DESCRIBE_LOG_DIRS
+from barnabas.protocol.kafka.client.own_apis import CLEANING
 from barnabas.protocol.messages.data.list_offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from barnabas.protocol.messages.topics.cleaning import CleaningRequest, CleaningResponse, CompactedLog
 from barnabas.protocol.messages.topics.log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from barnabas.protocol.messages.topics.metadata import MetadataResponse, TopicMetadata
 from barnabas.protocol.topic_partition import TopicPartition
@@ -22,8 +24,9 @@ from barnabas.protocol.uuids import uuid_text
 class _Log(NamedTuple):
     size_bytes: int
     path: str
-    dirty_ratio: float | None = None
-    cleaning_state: str = ""
+
+
+_Cleaning = Mapping[TopicPartition, CompactedLog]
 
 
 class Listing(NamedTuple):
@@ -35,8 +38,8 @@ class Listing(NamedTuple):
     problems: list[str]
 
 
-async def list_all(kafka: KafkaCluster, admin: Admin | None) -> Listing:
-    """Ask for everything. Raises ClientError if the metadata cannot be had."""
+async def list_all(kafka: KafkaCluster, *, is_barnabas: bool) -> Listing:
+    """Ask for everything, and Barnabas how dirty its compacted logs are. Raises ClientError for the metadata."""
     metadata = await kafka.metadata(None)
     problems: list[str] = []
     leaders = {
@@ -44,12 +47,13 @@ async def list_all(kafka: KafkaCluster, admin: Admin | None) -> Listing:
         for topic in metadata.topics
         for each in topic.partitions
     }
-    starts, ends, (logs, directories) = await asyncio.gather(
+    starts, ends, (logs, directories), cleaning = await asyncio.gather(
         offsets_at(kafka, leaders, EARLIEST_TIMESTAMP, problems),
         offsets_at(kafka, leaders, LATEST_TIMESTAMP, problems),
-        _logs(kafka, admin, problems),
+        _logs(kafka, problems),
+        _cleaning(kafka, problems, is_barnabas=is_barnabas),
     )
-    topics = [_topic(each, starts, ends, logs) for each in metadata.topics]
+    topics = [_topic(each, starts, ends, logs, cleaning) for each in metadata.topics]
     topics.sort(key=lambda topic: topic.name)
     return Listing(metadata, topics, directories, list(dict.fromkeys(problems)))
 
@@ -59,11 +63,12 @@ def _topic(
     starts: dict[TopicPartition, int],
     ends: dict[TopicPartition, int],
     logs: dict[TopicPartition, _Log],
+    cleaning: _Cleaning,
 ) -> TopicFacts:
     partitions = []
     for each in sorted(topic.partitions, key=lambda partition: partition.partition):
         key = TopicPartition(topic.topic_name, each.partition)
-        log = logs.get(key)
+        log, cleaned = logs.get(key), cleaning.get(key)
         partitions.append(
             PartitionFacts(
                 each.partition,
@@ -75,37 +80,18 @@ def _topic(
                 ends.get(key),
                 None if log is None else log.size_bytes,
                 "" if log is None else log.path,
-                None if log is None else log.dirty_ratio,
-                "" if log is None else log.cleaning_state,
+                None if cleaned is None or cleaned.dirty_ratio < 0 else cleaned.dirty_ratio,
+                "" if cleaned is None else cleaned.cleaning_state,
             )
         )
     error = None if topic.error is ErrorCode.NONE else reason_of(topic.error)
     return TopicFacts(topic.topic_name, uuid_text(topic.topic_id), topic.is_internal, partitions, error=error)
 
 
-async def _logs(
-    kafka: KafkaCluster, admin: Admin | None, problems: list[str]
-) -> tuple[dict[TopicPartition, _Log], list[DirectoryFacts]]:
-    """Ask every broker for its directories; Barnabas in its own dialect, which also tells how dirty a log is."""
+async def _logs(kafka: KafkaCluster, problems: list[str]) -> tuple[dict[TopicPartition, _Log], list[DirectoryFacts]]:
+    """Ask every broker for its directories."""
     logs: dict[TopicPartition, _Log] = {}
     directories: list[DirectoryFacts] = []
-    if admin is not None:
-        try:
-            described = await admin.describe_log_dirs()
-        except ClientError as error:
-            problems.append(f"log directories: {error}")
-            return logs, directories
-        node_id = min(kafka.node_ids, default=-1)  # Barnabas is one broker
-        for each in described:
-            for replica in each.replicas:
-                if not replica.is_future:
-                    ratio = None if replica.dirty_ratio < 0 else replica.dirty_ratio
-                    logs[replica.topic_partition] = _Log(replica.size_bytes, each.path, ratio, replica.cleaning_state)
-            size = sum(replica.size_bytes for replica in each.replicas)
-            directories.append(
-                DirectoryFacts(node_id, each.path, each.total_bytes, each.usable_bytes, size, _reason(each.error))
-            )
-        return logs, directories
     for node_id in kafka.node_ids:
         try:
             answer: DescribeLogDirsResponse = await kafka.ask(node_id, DESCRIBE_LOG_DIRS, DescribeLogDirsRequest())
@@ -127,6 +113,20 @@ async def _logs(
                 )
             )
     return logs, directories
+
+
+async def _cleaning(kafka: KafkaCluster, problems: list[str], *, is_barnabas: bool) -> _Cleaning:
+    """Ask Barnabas, which is one broker, about its compacted logs."""
+    if not is_barnabas:
+        return {}
+    try:
+        answer: CleaningResponse = await kafka.ask_any(CLEANING, CleaningRequest())
+    except ClientError as error:
+        problems.append(f"compacted logs: {error}")
+        return {}
+    if answer.error is not ErrorCode.NONE:
+        problems.append(f"compacted logs: {reason_of(answer.error)}")
+    return {TopicPartition(each.topic, each.partition): each for each in answer.logs}
 
 
 def _reason(error: ErrorCode) -> str:

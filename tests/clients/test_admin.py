@@ -28,6 +28,13 @@ from barnabas.protocol.messages.cluster.configs import (
     DescribeConfigsResult,
     IncrementalAlterConfigsResponse,
 )
+from barnabas.protocol.messages.topics.cleaning import CleaningResponse, CompactedLog
+from barnabas.protocol.messages.topics.log_dirs import (
+    DescribeLogDirsResponse,
+    LogDirPartition,
+    LogDirResult,
+    LogDirTopic,
+)
 from barnabas.protocol.messages.topics.topics import (
     CreatableTopicResult,
     CreatePartitionsResponse,
@@ -57,6 +64,26 @@ def answers(broker: FakeBroker, wanted: ApiKey, response: Any) -> None:
     broker.intercept = lambda api, request: Respond(response) if api is wanted else None
 
 
+@pytest.mark.parametrize("is_barnabas", [True, False], ids=["Barnabas", "Apache Kafka"])
+async def test_logs_are_described_with_what_barnabas_cleaner_knows(broker: FakeBroker, *, is_barnabas: bool) -> None:
+    logs = [LogDirPartition(partition=0, size_bytes=7), LogDirPartition(partition=0, size_bytes=5, is_future=True)]
+    result = LogDirResult(path="/d", topics=[LogDirTopic(name="t", partitions=logs)], total_bytes=9, usable_bytes=3)
+    found = {
+        ApiKey.DESCRIBE_LOG_DIRS: DescribeLogDirsResponse(results=[result]),
+        ApiKey.CLEANING: CleaningResponse(logs=[CompactedLog("/d", "t", 0, 4, 0.5, "idle")]),
+    }
+    broker.intercept = lambda api, request: Respond(found[api]) if api in found else None
+    if not is_barnabas:
+        del broker.apis[ApiKey.CLEANING]
+    async with admin_of(broker) as admin:
+        (described,) = await admin.describe_log_dirs([TopicPartition("t", 0)])
+    log, future = described.replicas
+    cleaning = (4, 0.5, "idle") if is_barnabas else (-1, -1.0, "")
+    assert (log.size_bytes, log.clean_offset, log.dirty_ratio, log.cleaning_state) == (7, *cleaning)
+    assert (future.is_future, future.cleaning_state) == (True, "")
+    assert [each.topics for each in broker.asked(ApiKey.CLEANING)] == ([["t"]] if is_barnabas else [])
+
+
 async def test_a_topic_is_created_and_its_warning_returned(broker: FakeBroker) -> None:
     answers(
         broker,
@@ -64,7 +91,7 @@ async def test_a_topic_is_created_and_its_warning_returned(broker: FakeBroker) -
         CreateTopicsResponse(
             topics=[
                 CreatableTopicResult(
-                    name="t", error=ErrorCode.NONE, warning="small segments", topic_id=ID, partitions=4
+                    name="t", error=ErrorCode.NONE, message="small segments", topic_id=ID, partitions=4
                 )
             ]
         ),

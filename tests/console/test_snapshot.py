@@ -46,14 +46,14 @@ def test_the_cluster_is_observed_again_after_a_bug(monkeypatch: pytest.MonkeyPat
     failures = [RuntimeError("a bug"), ClientError("no broker")]
     seen: list[str] = []
 
-    async def list_all(*_: object) -> None:
+    async def list_all(*_: object, **__: object) -> None:
         if failures:
             raise failures.pop(0)
         seen.append("again")
         raise ClientError("no broker")
 
     async def scenario() -> None:
-        observer = Observer(cast("Any", None), None, 0.0)
+        observer = Observer(cast("Any", None), 0.0, is_barnabas=False)
         with pytest.raises(ClientError):
             await asyncio.wait_for(observer.snapshot(), 20)
         assert observer.failure == "an error inside the console; its log says more"

@@ -68,7 +68,7 @@ def test_a_compacted_topic_is_described_without_its_cleaning_state(daemon: Daemo
     ("arguments", "explained"),
     [
         (("topic", "delete", "described"), "Topic authorization failed: no ACL allows this on the topic"),
-        (("partition", "dirs"), "Cluster authorization failed: no ACL allows this on the cluster"),
+        (("partition", "dirs"), "log directories cannot be described: no ACL allows this on the cluster"),
         (("explain", "start"), "Cluster authorization failed: no ACL allows this on the cluster"),
         (("explain", "group", "hidden"), "Group authorization failed: no ACL allows this on the group"),
     ],
