@@ -136,6 +136,7 @@ class Driver:
 
     def _start(self, operation: str, topic: str, **fields: str) -> Stream:
         until = self.directory / f"{topic}.until"
+        until.unlink(missing_ok=True)
         self._send(operation, topic=topic, until=str(until), **fields)
         return Stream(self, until)
 
@@ -196,18 +197,26 @@ class Stream:
         self._driver = driver
         self._until = until
         self.result: dict[str, Any] = {}
+        self.acked = 0
+        """Number of records that were acknowledged or committed by the last progress."""
 
     def wait_for_progress(self) -> None:
         """Wait until more records have been acknowledged or committed."""
         self._take(self._driver._receive())
         assert not self.result, f"the stream ended before it was to: {self.result}"
 
-    def finish(self) -> None:
-        """Make it stop, and wait for its end."""
-        self._until.touch()
+    def wait_for_end(self) -> None:
+        """Wait until it has ended of itself."""
         while not self.result:
             self._take(self._driver._receive())
 
+    def finish(self) -> None:
+        """Make it stop, and wait for its end."""
+        self._until.touch()
+        self.wait_for_end()
+
     def _take(self, answer: dict[str, Any]) -> None:
-        if "progress" not in answer:
+        if "progress" in answer:
+            self.acked = answer["progress"]
+        else:
             self.result = self._driver._checked(answer)

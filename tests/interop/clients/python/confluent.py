@@ -52,11 +52,18 @@ def produce(request: Request) -> Answer:
 def stream(request: Request) -> Answer:
     numbers = Stream(request)
     producer = _producer({**request, "idempotence": True})
-    while numbers.goes_on():
-        producer.produce(
-            request["topic"], numbers.next_value(), partition=0, on_delivery=lambda error, _: numbers.ack(error)
-        )
-        producer.poll(0)
+    try:
+        while numbers.goes_on():
+            producer.produce(
+                request["topic"], numbers.next_value(), partition=0, on_delivery=lambda error, _: numbers.ack(error)
+            )
+            producer.poll(0)
+    except KafkaException as fatal:
+        numbers.ack(fatal)
+        try:
+            producer.poll(TIMEOUT_S)
+        except KafkaException as named:  # the reason, if `produce` was the first to notice
+            numbers.ack(named)
     producer.flush(TIMEOUT_S)
     return numbers.answer()
 
