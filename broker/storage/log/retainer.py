@@ -22,6 +22,10 @@ logger = logging.getLogger(__name__)
 
 EPOCH_FLUSH_TASK = "leader-epoch-cache-flush"
 
+STRETCH_SEGMENTS = 32
+"""Segments that are deleted while the lock is held once. Each costs a rename of its snapshot, so a log of thousands of
+small segments would keep appends, and with them the event loop, waiting for a second."""
+
 
 class LogRetainer:
     """Deletes from the beginning of one log."""
@@ -77,55 +81,66 @@ class LogRetainer:
     def delete_by(self, rule: RetentionRule, *, immediately: bool = False) -> int:
         """Apply one rule; return the number of deleted segments. Raises BrokerError KAFKA_STORAGE_ERROR.
 
-        The files are removed after file.delete.delay.ms, or immediately.
+        The files are removed after file.delete.delay.ms, or immediately. Appends wait for a stretch at most: after
+        each, the rule is applied to what the log has then. A crash in between leaves what later stretches delete.
         """
+        core = self._core
+        deleted = 0
+        try:
+            is_complete = False
+            while not is_complete:
+                count = self._delete_stretch(rule, immediately=immediately)
+                deleted += count
+                is_complete = count < STRETCH_SEGMENTS
+        except FileNotFoundError as error:
+            logger.warning(
+                "retention of %s finds a file missing, nothing more is deleted: %s", core.topic_partition, error
+            )
+        except OSError as error:
+            if not is_shortage(error):
+                core.fail("cannot delete old segments", error)
+                raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{core.topic_partition}: {error}") from error
+            logger.warning("retention of %s waits: %s", core.topic_partition, error)
+        if deleted:
+            logger.info(
+                "deleting %s segments of %s by %s: log_start_offset=%s, delay_ms=%s",
+                deleted,
+                core.topic_partition,
+                rule.value,
+                core.log_start_offset,
+                core.config.file_delete_delay_ms,
+            )
+        return deleted
+
+    def _delete_stretch(self, rule: RetentionRule, *, immediately: bool) -> int:
+        """Delete the oldest of the segments that the rule deletes; return how many. Raises OSError."""
         core = self._core
         while True:
             view = core.segments.view
             end = core.end
-            try:
-                doomed = deletable_segments(
-                    rule,
-                    view,
-                    core.config,
-                    log_start_offset=core.log_start_offset,
-                    high_watermark=core.high_watermark,
-                    log_end_offset=end.offset,
-                    now_ms=core.wall_ms(),
-                )
-                if not doomed:
-                    return 0
-                with core.lock:
-                    core.ensure_online()
-                    drops_active = len(doomed) == len(view.segments)
-                    if core.segments.view is not view or (drops_active and core.end is not end):
-                        continue  # rolled or appended meanwhile: decide again
-                    snapshots = self._drop(doomed, drops_active=drops_active)
-                logger.info(
-                    "deleting %s segments of %s by %s: log_start_offset=%s, delay_ms=%s",
-                    len(doomed),
-                    core.topic_partition,
-                    rule.value,
-                    core.log_start_offset,
-                    core.config.file_delete_delay_ms,
-                )
-                if immediately:
-                    remove_now(doomed, snapshots)
-                else:
-                    delete_later(doomed, snapshots, core.log_dir, core.services, core.config.file_delete_delay_ms)
-            except FileNotFoundError as error:
-                logger.warning(
-                    "retention of %s finds a file missing, nothing is deleted: %s", core.topic_partition, error
-                )
+            doomed = deletable_segments(
+                rule,
+                view,
+                core.config,
+                log_start_offset=core.log_start_offset,
+                high_watermark=core.high_watermark,
+                log_end_offset=end.offset,
+                now_ms=core.wall_ms(),
+                most=STRETCH_SEGMENTS,
+            )
+            if not doomed:
                 return 0
-            except OSError as error:
-                if is_shortage(error):
-                    logger.warning("retention of %s waits: %s", core.topic_partition, error)
-                    return 0
-                core.fail("cannot delete old segments", error)
-                raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{core.topic_partition}: {error}") from error
+            with core.lock:
+                core.ensure_online()
+                drops_active = len(doomed) == len(view.segments)
+                if core.segments.view is not view or (drops_active and core.end is not end):
+                    continue  # rolled or appended meanwhile: decide again
+                snapshots = self._drop(doomed, drops_active=drops_active)
+            if immediately:
+                remove_now(doomed, snapshots)
             else:
-                return len(doomed)
+                delete_later(doomed, snapshots, core.log_dir, core.services, core.config.file_delete_delay_ms)
+            return len(doomed)
 
     def _drop(self, doomed: Sequence[LogSegment], *, drops_active: bool) -> list[Path]:
         """Take the first segments out of the map; return their snapshots. The lock is held. Raises OSError."""
@@ -133,8 +148,9 @@ class LogRetainer:
         if drops_active:
             self._roller.roll_at(core.log_end_offset)
         self.move_log_start(core.segments.view.segments[len(doomed)].base_offset)
-        core.segments.remove(doomed)
-        core.unsynced_sealed = [segment for segment in core.unsynced_sealed if segment not in doomed]
+        core.segments.remove_first(len(doomed))
+        gone = set(doomed)
+        core.unsynced_sealed = [segment for segment in core.unsynced_sealed if segment not in gone]
         return core.mark_snapshots_deleted(doomed)
 
     def _write_epochs(self) -> None:

@@ -12,8 +12,11 @@ Source: Kafka UnifiedLog.
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable
 from enum import Enum
+from functools import partial
+from itertools import islice
 
 from barnabas.broker.storage.segment.log_segment import LogSegment
 from barnabas.broker.storage.segment.log_segments import SegmentsView
@@ -44,16 +47,16 @@ def deletable_segments(
     high_watermark: int,
     log_end_offset: int,
     now_ms: int,
+    most: int = sys.maxsize,
 ) -> tuple[LogSegment, ...]:
-    """Return the oldest segments that the rule deletes. Raises OSError."""
+    """Return the oldest segments that the rule deletes, at most as many as `most`. Raises OSError."""
+    prefix = partial(_prefix, view, high_watermark, log_end_offset, most)
     if rule is RetentionRule.START_OFFSET:
-        return _prefix(view, high_watermark, log_end_offset, lambda _, end: 0 <= end <= log_start_offset)
+        return prefix(lambda _, end: 0 <= end <= log_start_offset)
     if rule is RetentionRule.TIME:
         if config.retention_ms < 0:
             return ()
-        return _prefix(
-            view, high_watermark, log_end_offset, lambda segment, _: _is_too_old(segment, now_ms, config.retention_ms)
-        )
+        return prefix(lambda segment, _: _is_too_old(segment, now_ms, config.retention_ms))
     excess_bytes = sum(segment.size_bytes for segment in view.segments) - config.retention_bytes
     if config.retention_bytes < 0 or excess_bytes < 0:
         return ()
@@ -65,15 +68,19 @@ def deletable_segments(
         excess_bytes -= segment.size_bytes
         return True
 
-    return _prefix(view, high_watermark, log_end_offset, is_in_excess)
+    return prefix(is_in_excess)
 
 
 def _prefix(
-    view: SegmentsView, high_watermark: int, log_end_offset: int, gives_up: Callable[[LogSegment, int], bool]
+    view: SegmentsView,
+    high_watermark: int,
+    log_end_offset: int,
+    most: int,
+    gives_up: Callable[[LogSegment, int], bool],
 ) -> tuple[LogSegment, ...]:
     """Return the first segments for which `gives_up(segment, base offset of the next one or -1)` holds."""
     count = 0
-    for index, segment in enumerate(view.segments):
+    for index, segment in enumerate(islice(view.segments, most)):
         is_last = index == len(view.segments) - 1
         next_base = -1 if is_last else view.base_offsets[index + 1]
         end_offset = log_end_offset if is_last else next_base

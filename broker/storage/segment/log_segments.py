@@ -75,6 +75,10 @@ class LogSegments:
         gone = {id(segment) for segment in segments}
         self._replace([segment for segment in self.view.segments if id(segment) not in gone])
 
+    def remove_first(self, count: int) -> None:
+        """Remove the oldest segments."""
+        self.view = SegmentsView(self.view.base_offsets[count:], self.view.segments[count:])
+
     def _replace(self, segments: list[LogSegment]) -> None:
         segments.sort(key=lambda segment: segment.base_offset)
         self.view = SegmentsView(tuple(segment.base_offset for segment in segments), tuple(segments))

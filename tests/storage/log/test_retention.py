@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,10 +14,10 @@ from barnabas.broker.storage.log import retainer
 from barnabas.broker.storage.log.partition_log import PartitionLog
 from barnabas.broker.storage.log.retainer import EPOCH_FLUSH_TASK
 from barnabas.broker.storage.log.retention import deletable_segments
-from barnabas.broker.storage.segment.deletion import DELETE_FILE_TASK
+from barnabas.broker.storage.segment.deletion import DELETE_FILE_TASK, delete_later
 from barnabas.broker.storage.segment.log_segment import LogSegment
 from barnabas.protocol.errors import BrokerError, ErrorCode
-from tests.support.storage.bench import START_MS, LogBench, append, log_config, read_batches, sized_batch
+from tests.support.storage.bench import START_MS, AnnouncedLock, LogBench, append, log_config, read_batches, sized_batch
 
 _MINUTE = 60_000
 
@@ -213,3 +216,70 @@ def test_a_record_appended_while_retention_decides_is_not_deleted(
     assert log.delete_old_segments() == 0
     assert decisions == [0, 0, 1, 0]
     assert [found.base_offset for found in read_batches(log)] == list(range(6))
+
+
+def test_an_append_during_the_retention_of_many_segments_waits_for_one_stretch_of_them(
+    bench: LogBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retainer, "STRETCH_SEGMENTS", 3)
+    log = _filled(bench, 100)
+    lock = AnnouncedLock(log.core, "producer")
+    monkeypatch.setattr(log.core, "lock", lock)
+    producer = threading.Thread(target=append, args=(log, sized_batch(100)), name="producer")
+    appended: list[tuple[int, list[int]]] = []
+    rename = os.rename
+
+    def during(source: Path, target: Path) -> None:
+        rename(source, target)
+        if producer.ident is None:  # the first snapshot: the lock is held
+            producer.start()
+            assert lock.wanted.wait(20)
+        elif not appended and str(target).endswith(".log.deleted"):
+            producer.join(20)
+            appended.append((log.log_end_offset, _bases(log)))
+
+    monkeypatch.setattr(os, "rename", during)
+    log.delete_records(75)
+    assert log.delete_old_segments() == 7
+    assert appended == [(101, list(range(30, 101, 10)))]
+    assert (_bases(log), log.log_start_offset) == ([70, 80, 90, 100], 75)
+    assert [found.base_offset for found in read_batches(log, 75)] == list(range(75, 101))
+
+
+@pytest.mark.parametrize("count", [3, 6])
+def test_all_segments_of_several_stretches_go_and_are_reported_once(
+    bench: LogBench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, count: int
+) -> None:
+    monkeypatch.setattr(retainer, "STRETCH_SEGMENTS", 3)
+    caplog.set_level(logging.INFO, logger=retainer.logger.name)
+    log = _filled(bench, count * 10, retention_ms=1000)
+    bench.clock.now_ms = START_MS + 10**6
+    assert log.delete_old_segments() == count
+    assert (_bases(log), log.log_start_offset, log.log_end_offset) == ([count * 10], count * 10, count * 10)
+    assert [each.getMessage() for each in caplog.records if "deleting" in each.getMessage()] == [
+        f"deleting {count} segments of orders-0 by retention.ms: log_start_offset={count * 10}, delay_ms=60000"
+    ]
+
+
+def test_a_crash_between_two_stretches_leaves_the_newer_segments_to_the_next_retention(
+    bench: LogBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retainer, "STRETCH_SEGMENTS", 3)
+    log = _filled(bench, 100, retention_ms=1000)
+    log.flush()
+    bench.clock.now_ms = START_MS + 10**6
+
+    def crash(*arguments: Any) -> None:
+        delete_later(*arguments)
+        raise RuntimeError("crash")
+
+    with monkeypatch.context() as crashing:
+        crashing.setattr(f"{retainer.__name__}.delete_later", crash)
+        with pytest.raises(RuntimeError, match="crash"):
+            log.delete_old_segments()
+    bench.crash(log)
+    log = bench.open(log.config, clean=False)
+    assert (log.log_start_offset, log.log_end_offset) == (30, 100)
+    assert [found.base_offset for found in read_batches(log)] == list(range(30, 100))
+    assert log.delete_old_segments() == 7
+    assert (log.log_start_offset, log.log_end_offset) == (100, 100)
