@@ -26,6 +26,10 @@ from barnabas.protocol.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 
+STRETCH_SEGMENTS = 32
+"""Segments whose snapshots are renamed while the lock is held once. A log of thousands of small segments would keep
+appends, and with them the event loop, waiting for seconds."""
+
 _QUIET_SECONDS = 30.0
 
 

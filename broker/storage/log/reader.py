@@ -186,7 +186,7 @@ class LogReader:
                 return self._retry(start_offset, look_up)
 
     def _retry(self, start_offset: int, look_up: Callable[[], Found]) -> Found:
-        """Repeat a lookup under the lock: whoever renames files (the cleaner, a move) holds it meanwhile."""
+        """Repeat a lookup under the lock: whoever renames files of the map (the cleaner, a move) holds it meanwhile."""
         core = self._core
         if start_offset < core.log_start_offset:
             self._refuse_offset(start_offset, core.log_end_offset)  # retention was faster

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 
-from barnabas.broker.storage.log.core import LogCore
+from barnabas.broker.storage.log.core import STRETCH_SEGMENTS, LogCore
 from barnabas.broker.storage.log.state import LogState
 from barnabas.broker.storage.segment.deletion import delete_later
 from barnabas.broker.storage.segment.log_segment import LogSegment
@@ -50,11 +51,16 @@ class SegmentReplacer:
                 if core.state is not LogState.ONLINE or not stage.is_due(core.segments.view, core.active):
                     stage.undo()
                     raise SegmentsChangedError(f"{core.topic_partition}: segments went while they were cleaned")
-                stage.swap_in(core.segments, core.log_dir, core.services, core.config.file_delete_delay_ms)
-                core.unsynced_sealed = [segment for segment in core.unsynced_sealed if segment not in old]
-                snapshots = core.mark_snapshots_deleted(stage.gone)
-            stage.retire()
-            with core.lock:  # released for the sync: appends go on
+                stage.swap_in(core.segments)
+                replaced = set(old)
+                core.unsynced_sealed = [segment for segment in core.unsynced_sealed if segment not in replaced]
+            # Released for the renames and the sync: appends go on.
+            stage.retire(core.log_dir, core.services, core.config.file_delete_delay_ms)
+            snapshots: list[Path] = []
+            for first in range(0, len(stage.gone), STRETCH_SEGMENTS):
+                with core.lock:
+                    snapshots += core.mark_snapshots_deleted(stage.gone[first : first + STRETCH_SEGMENTS])
+            with core.lock:
                 stage.strip()
             delete_later([], snapshots, core.log_dir, core.services, core.config.file_delete_delay_ms)
             stage.finish()

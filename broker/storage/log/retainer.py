@@ -9,7 +9,7 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
-from barnabas.broker.storage.log.core import LogCore
+from barnabas.broker.storage.log.core import STRETCH_SEGMENTS, LogCore
 from barnabas.broker.storage.log.retention import RetentionRule, deletable_segments, rules_of
 from barnabas.broker.storage.log.roller import LogRoller
 from barnabas.broker.storage.log.state import LogState
@@ -21,10 +21,6 @@ from barnabas.protocol.errors import BrokerError, ErrorCode
 logger = logging.getLogger(__name__)
 
 EPOCH_FLUSH_TASK = "leader-epoch-cache-flush"
-
-STRETCH_SEGMENTS = 32
-"""Segments that are deleted while the lock is held once. Each costs a rename of its snapshot, so a log of thousands of
-small segments would keep appends, and with them the event loop, waiting for a second."""
 
 
 class LogRetainer:

@@ -2,7 +2,7 @@
 
     0. the new segments are complete and synced: <base>.log.cleaned, .index.cleaned, ...
     1. sync the directory; rename .cleaned to .swap, the last segment first, of each segment the .log first; sync again
-    2. in the log's map, add the new and remove the old segments          (2 and 3 under the log's lock)
+    2. in the log's map, add the new and remove the old segments          (under the log's lock)
     3. rename the old files to .deleted, from the first segment on; sync the directory
     4. remove the suffix .swap                                            (under the log's lock)
     5. sync the directory; remove old files after file.delete.delay.ms
@@ -90,16 +90,16 @@ class Replacement:
         there = {id(segment) for segment in view.segments if segment is not active}
         return all(id(segment) in there for segment in self._old)
 
-    def swap_in(self, segments: LogSegments, log_dir: Path, services: StorageServices, delay_ms: int) -> None:
-        """Do steps 2 and 3 without the sync. The caller holds the log's lock."""
+    def swap_in(self, segments: LogSegments) -> None:
+        """Do step 2. The caller holds the log's lock."""
         for segment in self._new:
             segments.add(segment)
         segments.remove(self.gone)
         failpoint("replace.mapped")
-        delete_later(self._old, [], log_dir, services, delay_ms)
 
-    def retire(self) -> None:
-        """Do the sync of step 3."""
+    def retire(self, log_dir: Path, services: StorageServices, delay_ms: int) -> None:
+        """Do step 3. A reader that misses an old file finds the new segment in the map."""
+        delete_later(self._old, [], log_dir, services, delay_ms)
         self._sync()
         failpoint("replace.retired")
 

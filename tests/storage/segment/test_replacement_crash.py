@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -237,3 +238,32 @@ def test_too_many_open_files_stop_a_replacement_before_it_has_begun_or_not_at_al
         assert (state_of(log), bench.names()) == (before, names)
         clean(log, now_ms=CLEANED_AT_MS)
     assert state_of(log) != before
+
+
+def test_appends_and_reads_go_on_while_the_files_of_replaced_segments_are_renamed(
+    bench: LogBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = bench.open(crash_config())
+    no_records_left_at_the_end_of_the_first_group(log)
+    end = log.log_end_offset
+    went_on: list[bool] = []
+    found: list[object] = []
+    rename = os.rename
+
+    def meanwhile() -> None:
+        found.append((append(log, batch((START_MS, b"y", b""))), len(list(read_records(log)))))
+
+    def during(source: Path, target: Path) -> None:
+        rename(source, target)
+        if str(target).endswith(".log.deleted"):
+            other = threading.Thread(target=meanwhile, daemon=True)
+            other.start()
+            other.join(20)
+            went_on.append(not other.is_alive())
+
+    monkeypatch.setattr(os, "rename", during)
+    clean(log, now_ms=CLEANED_AT_MS)
+    kept = len(list(read_records(log))) - len(went_on)
+    assert went_on == [True] * len(went_on) != []
+    assert [offset for offset, _ in found] == list(range(end, end + len(went_on)))
+    assert found[-1] == (end + len(went_on) - 1, kept + len(went_on))
