@@ -11,7 +11,6 @@ from tests.support.daemon import REPOSITORY
 
 _NATIVE: Final = "an API of the native protocol only"
 _MIRROR: Final = "takes a topic that a mirror keeps; tests/broker/mirrors/test_read_only_topics.py"
-_REBALANCE: Final = "takes a second member whose join waits, on a connection beside; tests/broker/groups"
 _DISK: Final = "takes a failing disk; tests/broker/partitions/test_offline_directory.py"
 _STATE: Final = "a state of a coordinator or log that one healthy broker passes too quickly for a client to see"
 
@@ -54,11 +53,9 @@ UNRECORDED: Final[dict[str, dict[str, str]]] = {
     "groups.explain_group": {"GROUP_AUTHORIZATION_FAILED": _NATIVE, "GROUP_ID_NOT_FOUND": _NATIVE},
     "groups.find_coordinator": {"COORDINATOR_NOT_AVAILABLE": _STATE},
     "groups.groups": _LOADING,
-    "groups.heartbeat": {"REBALANCE_IN_PROGRESS": _REBALANCE},
     "groups.join_group": {
         **_LOADING,
         "INVALID_REQUEST": "takes a text that is too long to be stored, which is too much to record",
-        "REBALANCE_IN_PROGRESS": _REBALANCE,
     },
     "groups.offset_fetch": {
         **_LOADING,
@@ -68,7 +65,6 @@ UNRECORDED: Final[dict[str, dict[str, str]]] = {
         "TOPIC_ALREADY_EXISTS": "a race of two clients that create an internal topic",
         "UNKNOWN_SERVER_ERROR": "Kafka's answer where ours is another code",
     },
-    "groups.sync_group": {"REBALANCE_IN_PROGRESS": _REBALANCE},
     "share.group_state": _LOADING,
     "share.share_fetch": {
         "COORDINATOR_NOT_AVAILABLE": _STATE,

@@ -131,12 +131,29 @@ class Play:
 
     def send(self, api: str, version: int, case: str, frame: bytes, *, on: KafkaWire | None = None) -> bytes | None:
         """Send a frame, note both directions, and return the answer's frame, None if the broker closed."""
+        answer = _exchange(on or self.main, frame)
+        self._note(api, version, case, frame, answer)
+        return answer
+
+    def ask_beside(self, api: str, version: int, case: str, values: Values) -> Callable[[], Any]:
+        """Send a request that waits, on a connection of its own; return what takes its answer and notes both."""
+        connection = self.connect()
+        frame = request_frame(build(api, version, values), CORRELATION_ID, "wire")[4:]
+        connection.socket.sendall(framed(frame))
+        self.quiet("list_groups", {})  # it was sent later, so the broker has read both
+
+        def take() -> Any:
+            answer = connection.receive_frame()
+            self._note(api, version, case, frame, answer)
+            return answered(api, version, answer)
+
+        return take
+
+    def _note(self, api: str, version: int, case: str, frame: bytes, answer: bytes | None) -> None:
         assert (api, version, case) not in self._names, f"{api} v{version} {case}: twice"
         self._names.add((api, version, case))
-        answer = _exchange(on or self.main, frame)
         noted = CLOSED if answer is None else answer.hex()
         self.exchanges.append(Exchange(api, version, case, frame.hex(), noted))
-        return answer
 
     def quiet(self, api: str, values: Values, version: int | None = None, *, on: KafkaWire | None = None) -> Any:
         """Send a request of a set-up, in its newest version, and return the answer without noting it."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from barnabas.protocol.messages.security.resources import Operation, ResourceType
@@ -10,6 +12,7 @@ from tests.support.answers.scripts.made import NOWHERE, SUBSCRIPTION, commit, fi
 from tests.support.eventually import eventually
 
 _TOO_LONG = "m" * 4097
+_SUPERSEDED = "the member joins once more while its join waits"
 _ANY_GROUP = (ResourceType.GROUP, "*", Operation.ALL)
 
 
@@ -116,6 +119,21 @@ def join(group: str, **fields: Any) -> dict[str, Any]:
     }
 
 
+@contextmanager
+def rebalancing(play: Play, group: str) -> Iterator[tuple[str, int]]:
+    """Yield the member and the generation of a group in which another member's join waits; the group ends after it."""
+    member, generation = joined(play, group)
+    other = play.ask_beside("join_group", 0, f"success, of a second member of {group}", join(group))
+    yield member, generation
+    leave(play, group, member)
+    leave(play, group, other().member_id)
+    play.quiet("delete_groups", {"groups_names": [group]})
+
+
+def leave(play: Play, group: str, member: str) -> None:
+    play.quiet("leave_group", {"group_id": group, "members": [{"member_id": member}]})
+
+
 def join_group(play: Play) -> None:
     for version in range(10):
         first = play.ask("join_group", version, "first", join(f"join-{version}"))
@@ -137,6 +155,19 @@ def join_group(play: Play) -> None:
     play.each("join_group", "another protocol type", join("join-1", protocol_type="connect"))
     other = [{"name": "sticky", "metadata": b""}]
     play.each("join_group", "no common protocol", join("join-1", protocols=other))
+    with rebalancing(play, "join-again") as (member, _):
+        again = join("join-again", member_id=member)
+        generation = play.quiet("join_group", again).generation_id  # ends the rebalance
+        consumer = {"protocol_type": "consumer", "protocol_name": "range"}
+        play.quiet("sync_group", _member(member, generation, "join-again", **consumer))
+        waiting = play.ask_beside("join_group", 0, _SUPERSEDED, again)  # for the other member
+        for version in range(1, 10):
+            later = play.ask_beside("join_group", version, _SUPERSEDED, again)
+            waiting()
+            waiting = later
+        last = play.ask_beside("join_group", 9, "the member leaves while its join waits", again)
+        waiting()
+    last()
 
 
 def _member(member: str, generation: int, group: str, **fields: Any) -> dict[str, Any]:
@@ -161,6 +192,8 @@ def sync_group(play: Play) -> None:
     joined(play, "sync-static", **static)
     play.each("sync_group", "a fenced instance", _member("other", 1, "sync-static", **consumer, **static))
     play.each("sync_group", "no such instance", {**own, "group_instance_id": "nobody"})
+    with rebalancing(play, "sync-late") as (member, generation):
+        play.each("sync_group", "in a rebalance", _member(member, generation, "sync-late", **consumer))
 
 
 def heartbeat(play: Play) -> None:
@@ -176,6 +209,8 @@ def heartbeat(play: Play) -> None:
     first = play.quiet("join_group", join("beating-late"), 0)
     values = _member(first.member_id, first.generation_id, "beating-late")
     play.each("heartbeat", "before the assignment", values)
+    with rebalancing(play, "beating-again") as (member, generation):
+        play.each("heartbeat", "in a rebalance", _member(member, generation, "beating-again"))
 
 
 def leave_group(play: Play) -> None:
