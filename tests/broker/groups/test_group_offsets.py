@@ -28,6 +28,7 @@ from barnabas.protocol.uuids import ZERO_UUID
 from tests.support.daemon import Daemon, start_daemon
 from tests.support.groups.committed import commit, create_topic, fetch, until_loaded
 from tests.support.kafka.kafka_wire import KafkaWire, metadata_request, produce_request, request_frame, schema
+from tests.support.turns import answer_of
 
 COMMIT_VERSIONS = range(2, 11)
 FETCH_VERSIONS = range(1, 11)
@@ -103,7 +104,7 @@ def test_metadata_that_is_too_long_for_the_strings_of_a_version_is_an_error_of_i
     topics = [OffsetFetchTopic(name="" if version >= 10 else "t", partitions=[0, 1])]
     request = OffsetFetchRequest.of_groups([OffsetFetchGroup(group_id="g", topics=topics)])
     request.version = version
-    answer: Any = handler(session, request)
+    answer: Any = answer_of(handler(session, request))
     ((long, short),) = [topic.partitions for topic in answer.results[0].topics]
     assert (short.offset, short.error) == (5, ErrorCode.NONE)
     assert (long.offset, long.error) == (

@@ -22,6 +22,7 @@ from barnabas.protocol.metadata.security_records import RemoveUserScramCredentia
 from tests.support.daemon import Daemon
 from tests.support.kafka.kafka_wire import KafkaWire, message_type, read, schema
 from tests.support.storage.security_records import SCRAM_SECRETS, quota_record, scram_record
+from tests.support.turns import answer_of
 
 API = "describe_user_scram_credentials"
 SHA_256, SHA_512 = 1, 2
@@ -42,8 +43,8 @@ def described(*users: str) -> tuple[list[Any], bytes]:
     store = SimpleNamespace(image=builder.build())
     handler = DescribeUserScramCredentialsHandler(cast(Any, store))
     session = Session(Listener("PLAINTEXT", "127.0.0.1", 0))
-    response = handler(session, DescribeUserScramCredentialsRequest(users=[UserName(name=user) for user in users]))
-    assert isinstance(response, DescribeUserScramCredentialsResponse)  # two users take one turn
+    request = DescribeUserScramCredentialsRequest(users=[UserName(name=user) for user in users])
+    response: DescribeUserScramCredentialsResponse = answer_of(handler(session, request))
     answer = response.encode(0)
     rows = [
         (each.user, each.error_code, [(info.mechanism, info.iterations) for info in each.credential_infos])

@@ -29,6 +29,7 @@ from tests.support.daemon import Daemon, start_daemon
 from tests.support.kafka.kafka_wire import KafkaWire, metadata_request, schema
 from tests.support.storage.metadata_store import opened
 from tests.support.storage.security_records import acl_record
+from tests.support.turns import answer_of
 
 ACL = Acl(2, "orders", 3, "User:alice", "*", 3, 3)
 
@@ -64,8 +65,7 @@ def session(*allowed: Operation, authorizer: bool = True) -> Any:
 
 
 def described(changes: Any, admin: Any, request: DescribeAclsRequest) -> list[Acl]:
-    response = DescribeAclsHandler(changes)(admin, request)
-    assert isinstance(response, DescribeAclsResponse)
+    response: DescribeAclsResponse = answer_of(DescribeAclsHandler(changes)(admin, request))
     return response.acls
 
 

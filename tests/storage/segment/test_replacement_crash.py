@@ -247,7 +247,7 @@ def test_appends_and_reads_go_on_while_the_files_of_replaced_segments_are_rename
     no_records_left_at_the_end_of_the_first_group(log)
     end = log.log_end_offset
     went_on: list[bool] = []
-    found: list[object] = []
+    found: list[tuple[int, int]] = []
     rename = os.rename
 
     def meanwhile() -> None:
