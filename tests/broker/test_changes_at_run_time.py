@@ -12,7 +12,6 @@ from typing import NamedTuple
 import pytest
 
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.cluster.configs import (
     BROKER_RESOURCE,
     OP_DELETE,
@@ -29,7 +28,6 @@ from barnabas.protocol.messages.topics.metadata import MetadataRequest
 from barnabas.protocol.messages.topics.topics import (
     CreatePartitionsRequest,
     CreateTopicsRequest,
-    DeleteTopicsRequest,
     NewPartitions,
     NewTopic,
 )
@@ -62,11 +60,7 @@ def alter(
     operation = AlterConfigOp(name=config, operation=OP_DELETE if value is None else OP_SET, value=value)
     resource = AlterConfigsResource(type=scope[0], name=scope[1], operations=[operation])
     error: ErrorCode = (
-        client.call(
-            ApiKey.ALTER_CONFIGS, IncrementalAlterConfigsRequest(resources=[resource], validate_only=validate_only)
-        )
-        .results[0]
-        .error
+        client.call(IncrementalAlterConfigsRequest(resources=[resource], validate_only=validate_only)).results[0].error
     )
     return error
 
@@ -75,7 +69,7 @@ def start_offset(client: WireClient, name: str) -> int:
     request = ListOffsetsRequest(
         isolation=0, topics=[ListOffsetsTopic(name=name, partitions=[ListOffsetsPartition(partition=0, timestamp=-2)])]
     )
-    offset: int = client.call(ApiKey.LIST_OFFSETS, request).topics[0].partitions[0].offset
+    offset: int = client.call(request).topics[0].partitions[0].offset
     return offset
 
 
@@ -136,7 +130,6 @@ def test_a_read_only_or_unknown_property_or_a_bad_value_changes_nothing(wire: Wi
     for config, value in (("listeners", "x:1"), ("no.such", "1"), ("log.retention.ms", "soon")):
         assert alter(wire, THIS_BROKER, config, value) == ErrorCode.INVALID_REQUEST
     described = wire.call(
-        ApiKey.DESCRIBE_CONFIGS,
         DescribeConfigsRequest(
             resources=[DescribeConfigsResource(type=THIS_BROKER[0], name=THIS_BROKER[1], names=["log.retention.ms"])]
         ),
@@ -147,20 +140,18 @@ def test_a_read_only_or_unknown_property_or_a_bad_value_changes_nothing(wire: Wi
 def test_validate_only_makes_no_topic_and_no_partition(daemon: Daemon, wire: WireClient) -> None:
     wire.create_topic("real")
     create = CreateTopicsRequest(topics=[NewTopic(name="imagined", partitions=1)], validate_only=True)
-    assert wire.call(ApiKey.CREATE_TOPICS, create).topics[0].error == ErrorCode.NONE
+    assert wire.call(create).topics[0].error == ErrorCode.NONE
     grow = CreatePartitionsRequest(topics=[NewPartitions(name="real", count=3)], validate_only=True)
-    assert wire.call(ApiKey.CREATE_PARTITIONS, grow).topics[0].error == ErrorCode.NONE
-    topics = {each.name: each for each in wire.call(ApiKey.METADATA, MetadataRequest.of_names(None)).topics}
+    assert wire.call(grow).topics[0].error == ErrorCode.NONE
+    topics = {each.name: each for each in wire.call(MetadataRequest.of_names(None)).topics}
     assert "imagined" not in topics
     assert len(topics["real"].partitions) == 1
     assert not list(daemon.data_directory.glob("imagined-*")) + list(daemon.data_directory.glob("real-1"))
 
 
 def test_metadata_creates_what_is_missing_where_both_sides_allow_it(wire: WireClient, batch: Batch) -> None:
-    assert wire.call(ApiKey.METADATA, MetadataRequest.of_names(["asked"])).topics[0].error == 3
-    made, bad = wire.call(
-        ApiKey.METADATA, MetadataRequest.of_names(["made", "bad/name"], allow_auto_creation=True)
-    ).topics
+    assert wire.call(MetadataRequest.of_names(["asked"])).topics[0].error == 3
+    made, bad = wire.call(MetadataRequest.of_names(["made", "bad/name"], allow_auto_creation=True)).topics
     assert (made.error, len(made.partitions), bad.error) == (0, 1, ErrorCode.INVALID_TOPIC_EXCEPTION)
     assert wire.produce("made", batch()).error == ErrorCode.NONE
 
@@ -169,7 +160,7 @@ def test_many_clients_may_ask_for_the_same_missing_topic_at_once(daemon: Daemon)
     def ask(_: int) -> int:
         with WireClient(daemon.host, daemon.port) as client:
             request = MetadataRequest.of_names(["wanted"], allow_auto_creation=True)
-            error: int = client.call(ApiKey.METADATA, request).topics[0].error
+            error: int = client.call(request).topics[0].error
             return error
 
     with ThreadPoolExecutor(8) as clients:
@@ -199,11 +190,11 @@ def test_topics_come_and_go_while_clients_produce_and_fetch(tmp_path: Path, batc
                 for turn in range(30):
                     admin.create_topic("churn", partitions=2, segment_bytes="5000", flush_messages=str(1 + turn % 2))
                     grow = CreatePartitionsRequest(topics=[NewPartitions(name="churn", count=4)])
-                    assert admin.call(ApiKey.CREATE_PARTITIONS, grow).topics[0].error == ErrorCode.NONE
+                    assert admin.call(grow).topics[0].error == ErrorCode.NONE
                     assert alter(admin, topic("churn"), "segment.bytes", "6000") == ErrorCode.NONE
                     assert admin.produce("churn", one, turn % 4).error == ErrorCode.NONE
-                    deleted = admin.call(ApiKey.DELETE_TOPICS, DeleteTopicsRequest(names=["churn"]))
-                    assert deleted.topics[0].error == ErrorCode.NONE
+                    deleted = admin.delete_topic("churn")
+                    assert deleted.error == ErrorCode.NONE
         finally:
             done.set()
         errors = sum([worker.result(WAIT_S) for worker in workers], Counter())

@@ -10,7 +10,6 @@ from click.testing import CliRunner
 
 from barnabas.commands.main import main
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.topics.topics import CreateTopicsRequest, NewTopic
 from tests.broker.conftest import Batch
 from tests.support.daemon import Daemon, start_daemon, with_fault
@@ -48,9 +47,7 @@ def test_partitions_without_a_log_are_served_once_there_is_room_and_said_to_be_m
         with WireClient(daemon.host, daemon.port) as client, KafkaWire(daemon.host, daemon.port) as wire:
             create_topic(wire, "t")
             use_up_files(disk / "filler")
-            (refused,) = client.call(
-                ApiKey.CREATE_TOPICS, CreateTopicsRequest(topics=[NewTopic(name="late", partitions=3)])
-            ).topics
+            (refused,) = client.call(CreateTopicsRequest(topics=[NewTopic(name="late", partitions=3)])).topics
             assert refused.error == ErrorCode.KAFKA_STORAGE_ERROR
             assert client.produce("late", batch(b"x"), 1).error == ErrorCode.KAFKA_STORAGE_ERROR
             for group in ("a", "b"):  # one of each partition

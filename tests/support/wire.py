@@ -1,26 +1,57 @@
-"""A blocking client of the native dialect for tests that inspect or corrupt single frames."""
+"""A blocking client of Kafka's protocol with the broker's own messages, for tests of what handlers do.
+
+    with WireClient(daemon.host, daemon.port) as wire:
+        answer = wire.call(CreatePartitionsRequest(topics=[NewPartitions(name="orders", count=3)]))
+
+Requests have the highest stable version that is served, and name topics by their names. `KafkaWire` sends any version
+in a codec that shares nothing with the broker's, for tests of what is on the wire.
+"""
 
 from __future__ import annotations
 
 import itertools
-import socket
-from types import TracebackType
-from typing import Any
+from collections import deque
+from collections.abc import Iterable
+from typing import Any, Final, TypeVar, cast
 
-from barnabas.protocol.framing import SIZE_PREFIX
+from barnabas.protocol.kafka.apis import KAFKA_APIS, OWN_APIS
+from barnabas.protocol.kafka.client.api import ClientApi
 from barnabas.protocol.messages.api_key import ApiKey
-from barnabas.protocol.messages.data.fetch import FetchPartition, FetchPartitionResult, FetchRequest, FetchTopic
+from barnabas.protocol.messages.data.fetch import (
+    READ_UNCOMMITTED,
+    FetchPartition,
+    FetchPartitionResult,
+    FetchRequest,
+    FetchTopic,
+)
 from barnabas.protocol.messages.data.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from barnabas.protocol.messages.data.produce import (
+    ACKS_NONE,
     ProducePartition,
     ProducePartitionResult,
     ProduceRequest,
     ProduceTopic,
 )
-from barnabas.protocol.messages.topics.topics import CreateTopicsRequest, NewTopic, config_rows
-from barnabas.protocol.native import codec
+from barnabas.protocol.messages.topics.topics import (
+    CreateTopicsRequest,
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    NewTopic,
+    TopicReference,
+    config_rows,
+)
+from barnabas.protocol.wire.fields import fields_of
+from barnabas.protocol.wire.structures import Request, Struct
+from tests.support.frame_connection import FrameConnection
 
-TIMEOUT_S = 30.0
+Answer = TypeVar("Answer", bound=Struct)
+
+_VERSIONS: Final = {
+    **{api.key: api.highest_for(unstable=False) for api in (*KAFKA_APIS, *OWN_APIS)},
+    ApiKey.PRODUCE: 12,
+    ApiKey.FETCH: 12,
+}
+"""The version to send: of these two the last that names topics by their names."""
 
 _hosts = itertools.count(1)
 
@@ -31,97 +62,70 @@ def new_host() -> str:
     return f"127.1.{number >> 8}.{number & 0xFF}"
 
 
-class WireClient:
-    """One connection. `call` sends a request and reads its response; `send` and `receive` do one half each."""
+class WireClient(FrameConnection):
+    """One connection. `call` sends a request and reads its answer; `send` and `receive` do one half each."""
 
     def __init__(self, host: str, port: int, source: str = "") -> None:
         """`source` is the client's address, of this machine; "": the system's choice."""
-        self.socket = socket.create_connection((host, port), timeout=TIMEOUT_S, source_address=(source, 0))
-        self.correlation_id = 0
+        super().__init__(host, port, source)
+        self._awaited: deque[tuple[int, ClientApi]] = deque()
 
-    def __enter__(self) -> WireClient:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.socket.close()
-
-    def frame(self, api: ApiKey, request: Any) -> bytes:
-        """Return the bytes of a request with the next correlation id."""
+    def frame(self, request: Request[Any]) -> bytes:
+        """Return the bytes of a request with the next correlation id; `receive` reads its answer in its turn."""
         self.correlation_id += 1
-        return b"".join(codec.encode_request(api, self.correlation_id, "wire", request))
+        api = _api_of(request)
+        _ensure_sent(request, _VERSIONS[api.key])
+        if not (isinstance(request, ProduceRequest) and request.acks == ACKS_NONE):
+            self._awaited.append((self.correlation_id, api))
+        return api.frame(_VERSIONS[api.key], self.correlation_id, "wire", request)
 
-    def send(self, api: ApiKey, request: Any) -> None:
-        """Send a request without waiting for the response."""
-        self.socket.sendall(self.frame(api, request))
+    def send(self, request: Request[Any]) -> None:
+        """Send a request without waiting for the answer."""
+        self.socket.sendall(self.frame(request))
 
-    def receive(self) -> codec.ResponseHeader:
-        """Read the next response without decoding its body."""
-        size = int.from_bytes(self._read(SIZE_PREFIX), "big")
-        return codec.read_response(memoryview(self._read(size)))
+    def receive(self) -> Any:
+        """Return the next answer, which must be that to the first request without one."""
+        correlation_id, api = self._awaited.popleft()
+        frame = memoryview(self.receive_frame())
+        assert int.from_bytes(frame[:4], "big") == correlation_id
+        return api.read(_VERSIONS[api.key], frame[4:])
 
-    def call(self, api: ApiKey, request: Any) -> Any:
-        """Return the decoded response; an error of the whole request fails the test."""
-        self.send(api, request)
-        answer = self.receive()
-        assert answer.error == 0, answer.message
-        return codec.decode_response(answer)
-
-    def is_closed_by_broker(self) -> bool:
-        """Wait for data; return whether the broker closes the connection without sending a byte."""
-        try:
-            return self.socket.recv(1) == b""
-        except ConnectionResetError:
-            return True
-
-    def _read(self, size: int) -> bytes:
-        parts = []
-        while size:
-            part = self.socket.recv(min(size, 1 << 20))
-            if not part:
-                raise ConnectionError("the broker closed the connection")
-            parts.append(part)
-            size -= len(part)
-        return b"".join(parts)
+    def call(self, request: Request[Answer]) -> Answer:
+        """Return the answer to a request."""
+        self.send(request)
+        return cast(Answer, self.receive())
 
     # --- calls that most tests need
 
     def create_topic(self, name: str, partitions: int = 1, **configs: str) -> None:
         """Create a topic; config names with underscores for dots."""
         named = {key.replace("_", "."): value for key, value in configs.items()}
-        answer = self.call(
-            ApiKey.CREATE_TOPICS,
-            CreateTopicsRequest(
-                topics=[NewTopic(name=name, partitions=partitions, replication_factor=-1, configs=config_rows(named))]
-            ),
-        )
-        assert answer.topics[0].error == 0, answer.topics[0].message
+        topic = NewTopic(name=name, partitions=partitions, replication_factor=-1, configs=config_rows(named))
+        (created,) = self.call(CreateTopicsRequest(topics=[topic])).topics
+        assert created.error == 0, created.message
+
+    def delete_topic(self, name: str) -> DeletableTopicResult:
+        """Delete a topic."""
+        (deleted,) = self.call(DeleteTopicsRequest(references=[TopicReference(name=name)])).topics
+        return deleted
 
     def produce(
         self, topic: str, batch: bytes | bytearray, partition: int = 0, acks: int = 1
     ) -> ProducePartitionResult:
         """Produce one batch to one partition."""
-        answer = self.call(ApiKey.PRODUCE, produce_request(topic, batch, partition, acks))
-        result: ProducePartitionResult = answer.topics[0].partitions[0]
-        return result
+        return self.call(produce_request(topic, batch, partition, acks)).topics[0].partitions[0]
 
     def fetch(
         self, topic: str, offset: int, partition: int = 0, *, max_bytes: int = 1 << 20, max_wait_ms: int = 0
     ) -> FetchPartitionResult:
         """Fetch one partition."""
-        answer = self.call(ApiKey.FETCH, fetch_request(topic, offset, partition, max_bytes, max_wait_ms))
-        result: FetchPartitionResult = answer.topics[0].partitions[0]
-        return result
+        return self.call(fetch_request(topic, offset, partition, max_bytes, max_wait_ms)).topics[0].partitions[0]
 
     def end_offset(self, topic: str, partition: int = 0) -> int:
         """Return a partition's log end offset."""
-        request = ListOffsetsRequest(
-            isolation=0,
-            topics=[ListOffsetsTopic(name=topic, partitions=[ListOffsetsPartition(partition=partition, timestamp=-1)])],
-        )
-        offset: int = self.call(ApiKey.LIST_OFFSETS, request).topics[0].partitions[0].offset
-        return offset
+        row = ListOffsetsPartition(partition=partition, timestamp=-1)
+        request = ListOffsetsRequest(topics=[ListOffsetsTopic(name=topic, partitions=[row])])
+        return self.call(request).topics[0].partitions[0].offset
 
 
 def produce_request(topic: str, batch: bytes | bytearray, partition: int = 0, acks: int = 1) -> ProduceRequest:
@@ -137,12 +141,37 @@ def fetch_request(
     topic: str, offset: int, partition: int = 0, max_bytes: int = 1 << 20, max_wait_ms: int = 0, min_bytes: int = 1
 ) -> FetchRequest:
     """Build a Fetch request for one partition."""
+    return fetch_requests(
+        topic, [(partition, offset, max_bytes)], max_bytes, max_wait_ms=max_wait_ms, min_bytes=min_bytes
+    )
+
+
+def fetch_requests(
+    topic: str,
+    partitions: Iterable[tuple[int, int, int]],
+    max_bytes: int = 1 << 20,
+    *,
+    max_wait_ms: int = 0,
+    min_bytes: int = 1,
+    isolation: int = READ_UNCOMMITTED,
+) -> FetchRequest:
+    """Build a Fetch request for partitions of a topic, each with its offset and its limit of bytes."""
+    rows = [FetchPartition(partition=number, offset=offset, max_bytes=limit) for number, offset, limit in partitions]
     return FetchRequest(
         max_wait_ms=max_wait_ms,
         min_bytes=min_bytes,
         max_bytes=max_bytes,
-        isolation=0,
-        topics=[
-            FetchTopic(name=topic, partitions=[FetchPartition(partition=partition, offset=offset, max_bytes=max_bytes)])
-        ],
+        isolation=isolation,
+        topics=[FetchTopic(name=topic, partitions=rows)],
     )
+
+
+def _ensure_sent(request: Struct, version: int) -> None:
+    """Fail the test if the version lacks a field that the request has: nobody would notice."""
+    for each in fields_of(type(request)):
+        is_sent = each.kind is None or each.since <= version <= each.until
+        assert is_sent or getattr(request, each.name) == each.default, f"version {version} has no {each.name}"
+
+
+def _api_of(request: Request[Any]) -> ClientApi:
+    return ClientApi(request.api_key, 0, _VERSIONS[request.api_key], type(request), request.answer_type)

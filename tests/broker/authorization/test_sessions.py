@@ -10,16 +10,18 @@ from uuid import UUID
 import pytest
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.security.resources import Operation, ResourceType
 from tests.broker.conftest import Batch
 from tests.support.authorization.entities import request
 from tests.support.authorization.table import PASSWORD, STANDARD_AUTHORIZER
 from tests.support.daemon import Daemon, start_daemon
+from tests.support.frame_connection import FrameConnection
 from tests.support.kafka.fetch_sessions import SessionFetcher
 from tests.support.kafka.kafka_wire import KafkaWire
 from tests.support.metrics import wait_for_metric
+from tests.support.native.native_frames import answer_fields, native_request
 from tests.support.storage.records import plain
-from tests.support.wire import WireClient
 
 USERS = ("admin", "alice", "bob", "carol")
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
@@ -127,14 +129,25 @@ def test_a_repeated_transactional_batch_needs_its_id(daemon: Daemon, admin: Kafk
 
 def test_the_native_dialect_is_refused_and_allowed_like_kafkas(daemon: Daemon, admin: KafkaWire, batch: Batch) -> None:
     create(admin, "native")
-    with WireClient(daemon.host, daemon.port) as wire:
-        assert wire.produce("native", batch()).error is ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        assert wire.fetch("native", 0).error is ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    with FrameConnection(daemon.host, daemon.port) as native:
+
+        def code(api: ApiKey, row: list[int], records: bytes = b"") -> int:
+            native.socket.sendall(native_request(api, {"acks": 1, "topics": [["native", [row]]]}, records))
+            *_, error, body = answer_fields(native.receive_frame())
+            assert error == 0, body
+            found: int = body["topics"][0][1][0][1]
+            return found
+
+        def codes() -> tuple[int, int]:
+            records = bytes(batch())
+            return code(ApiKey.PRODUCE, [0, len(records)], records), code(ApiKey.FETCH, [0, 0, 1 << 20])
+
+        refused = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        assert codes() == (refused, refused)
         grant(admin, ANONYMOUS, TOPIC, "native", Operation.WRITE)
-        assert wire.produce("native", batch()).error is ErrorCode.NONE
-        assert wire.fetch("native", 0).error is ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        assert codes() == (ErrorCode.NONE, refused)
         grant(admin, ANONYMOUS, TOPIC, "native", Operation.READ)
-        assert wire.fetch("native", 0).error is ErrorCode.NONE
+        assert codes() == (ErrorCode.NONE, ErrorCode.NONE)
 
 
 def test_a_fetch_that_waits_gets_no_records_after_its_acl_is_deleted(

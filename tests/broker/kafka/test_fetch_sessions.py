@@ -8,13 +8,11 @@ from uuid import UUID
 import pytest
 
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.data.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
-from barnabas.protocol.messages.topics.topics import DeleteTopicsRequest
 from barnabas.protocol.topic_name import MAX_TOPIC_NAME_LENGTH
 from tests.broker.conftest import Batch
 from tests.support.daemon import Daemon
@@ -169,7 +167,7 @@ def test_deleted_records_change_the_log_start_offset(fetcher: SessionFetcher, wi
     fetcher.open({("start", 0): 2})
     assert fetcher.fetch({}).results == []
     delete = DeleteRecordsTopic(name="start", partitions=[DeleteRecordsPartition(partition=0, offset=1)])
-    wire.call(ApiKey.DELETE_RECORDS, DeleteRecordsRequest(topics=[delete]))
+    wire.call(DeleteRecordsRequest(topics=[delete]))
     assert fetcher.fetch({}).results == [("start", 0, 0, 2, 1, 0)]
     assert fetcher.fetch({}).results == []
 
@@ -183,7 +181,7 @@ def test_a_deleted_topic_and_one_that_is_created_again(
     fetcher.ids["never"] = unknown_id
     fetcher.open({("again", 0): 0, ("stays", 0): 0, ("never", 0): 0})
     fetcher.send({}, forget=[("never", 0)], max_wait_ms=20_000)
-    wire.call(ApiKey.DELETE_TOPICS, DeleteTopicsRequest(names=["again"]))
+    wire.delete_topic("again")
     gone = ("again", 0, int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), -1, -1, 0)
     assert fetcher.receive().results == [gone]
     wait_for_metric(daemon, WAITING, 0)
@@ -211,7 +209,7 @@ def test_a_deleted_topic_is_found_again_by_its_name(kafka: KafkaWire, wire: Wire
     fetcher = SessionFetcher(kafka, 12)
     wire.create_topic("named", partitions=1)
     fetcher.open({("named", 0): 0})
-    wire.call(ApiKey.DELETE_TOPICS, DeleteTopicsRequest(names=["named"]))
+    wire.delete_topic("named")
     assert fetcher.fetch({}).results == [("named", 0, int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), -1, -1, 0)]
     wire.create_topic("named", partitions=1)
     assert fetcher.fetch({}).results == [("named", 0, 0, 0, 0, 0)]

@@ -212,10 +212,9 @@ def test_what_cannot_be_set_is_refused_in_words(
 
 
 def create_once(wire: WireClient, name: str) -> None:
-    from barnabas.protocol.messages.api_key import ApiKey
     from barnabas.protocol.messages.topics.topics import CreateTopicsRequest, NewTopic
 
-    wire.call(ApiKey.CREATE_TOPICS, CreateTopicsRequest(topics=[NewTopic(name=name)]))
+    wire.call(CreateTopicsRequest(topics=[NewTopic(name=name)]))
 
 
 def test_an_unserved_property_of_kafka_is_kept_and_shown(kafka: KafkaWire, wire: WireClient) -> None:

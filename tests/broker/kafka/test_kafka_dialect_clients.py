@@ -20,8 +20,8 @@ def produced(daemon: Daemon) -> Iterator[list[str]]:
     """Topics written by the tests; each must hold the records once, whichever client wrote them."""
     topics: list[str] = []
     yield topics
-    with WireClient(daemon.host, daemon.port) as native:
-        assert [native.end_offset(topic) for topic in topics] == [RECORDS] * len(topics)
+    with WireClient(daemon.host, daemon.port) as wire:
+        assert [wire.end_offset(topic) for topic in topics] == [RECORDS] * len(topics)
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])

@@ -8,7 +8,6 @@ from uuid import UUID
 import pytest
 
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.cluster.configs import (
     OP_SET,
     TOPIC_RESOURCE,
@@ -16,7 +15,6 @@ from barnabas.protocol.messages.cluster.configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from barnabas.protocol.messages.topics.topics import DeleteTopicsRequest
 from barnabas.protocol.records import Codec, RecordBatchBuilder
 from tests.broker.conftest import Batch
 from tests.support.daemon import Daemon
@@ -145,7 +143,7 @@ def test_a_topic_that_was_deleted_and_made_again_is_looked_up_each_time(
     old_id = kafka.topic_id("again")
     by_id = produce_request(13, "again", batch(), old_id)
     assert [base_offset(13, answer(kafka, request_frame(by_id, 1))) for _ in range(2)] == [3, 4]
-    wire.call(ApiKey.DELETE_TOPICS, DeleteTopicsRequest(names=["again"]))
+    wire.delete_topic("again")
     assert kafka.produce(7, "again", batch()).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert code_by_id(kafka, old_id, batch()) == ErrorCode.UNKNOWN_TOPIC_ID
     wire.create_topic("again")
@@ -164,12 +162,7 @@ def set_configs(wire: WireClient, topic: str, **configs: str) -> None:
         AlterConfigOp(name=name.replace("_", "."), operation=OP_SET, value=value) for name, value in configs.items()
     ]
     resource = AlterConfigsResource(type=TOPIC_RESOURCE, name=topic, operations=operations)
-    assert (
-        wire.call(ApiKey.ALTER_CONFIGS, IncrementalAlterConfigsRequest(resources=[resource], validate_only=False))
-        .results[0]
-        .error
-        == 0
-    )
+    assert wire.call(IncrementalAlterConfigsRequest(resources=[resource], validate_only=False)).results[0].error == 0
 
 
 def test_a_change_of_the_topics_configuration_holds_for_the_next_request(

@@ -1,4 +1,4 @@
-"""Mirrored topics refuse every change by clients, through both dialects and both request paths."""
+"""Mirrored topics refuse every change by clients, through both request paths."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.cluster.configs import (
     OP_SET,
     TOPIC_RESOURCE,
@@ -24,7 +23,6 @@ from barnabas.protocol.messages.data.delete_records import (
 )
 from barnabas.protocol.messages.topics.topics import (
     CreatePartitionsRequest,
-    DeleteTopicsRequest,
     NewPartitions,
 )
 from tests.broker.conftest import Batch
@@ -103,16 +101,13 @@ def test_a_transaction_gets_no_mirrored_partition_and_ends_without_it(kafka: Kaf
 
 def test_records_are_not_deleted_and_partitions_not_added(wire: WireClient) -> None:
     deleted = wire.call(
-        ApiKey.DELETE_RECORDS,
         DeleteRecordsRequest(
             topics=[DeleteRecordsTopic(name="orders", partitions=[DeleteRecordsPartition(partition=0, offset=-1)])]
         ),
     )
     result = deleted.topics[0].partitions[0]
-    assert (result.error, result.message) == (POLICY, SENTENCE)
-    (grown,) = wire.call(
-        ApiKey.CREATE_PARTITIONS, CreatePartitionsRequest(topics=[NewPartitions(name="orders", count=3)])
-    ).topics
+    assert result.error == POLICY
+    (grown,) = wire.call(CreatePartitionsRequest(topics=[NewPartitions(name="orders", count=3)])).topics
     assert (grown.error, grown.message) == (POLICY, SENTENCE)
 
 
@@ -120,7 +115,7 @@ def set_config(wire: WireClient, topic: str, name: str, value: str) -> tuple[Err
     resource = AlterConfigsResource(
         type=TOPIC_RESOURCE, name=topic, operations=[AlterConfigOp(name=name, operation=OP_SET, value=value)]
     )
-    (result,) = wire.call(ApiKey.ALTER_CONFIGS, IncrementalAlterConfigsRequest(resources=[resource])).results
+    (result,) = wire.call(IncrementalAlterConfigsRequest(resources=[resource])).results
     return result.error, result.message
 
 
@@ -136,20 +131,19 @@ def test_followed_configs_are_refused_and_local_ones_changed(wire: WireClient) -
 
 
 def test_a_deleted_topic_may_be_created_by_clients_and_is_written(wire: WireClient, batch: Batch) -> None:
-    (deleted,) = wire.call(ApiKey.DELETE_TOPICS, DeleteTopicsRequest(names=["doomed"])).topics
+    deleted = wire.delete_topic("doomed")
     assert deleted.error is ErrorCode.NONE
-    (east,) = wire.call(ApiKey.MIRRORS, MirrorsRequest(action=MirrorAction.DESCRIBE, names=["east"])).mirrors
+    (east,) = wire.call(MirrorsRequest(action=MirrorAction.DESCRIBE, names=["east"])).mirrors
     assert [(each.topic, each.state) for each in east.topics] == [("doomed", "deleted_here"), ("orders", "mirrored")]
     wire.create_topic("doomed")
     assert wire.produce("doomed", batch()).error is ErrorCode.NONE
 
 
 def test_released_topics_are_written_immediately(wire: WireClient, kafka: KafkaWire, batch: Batch) -> None:
-    refused = wire.call(ApiKey.MIRRORS, MirrorsRequest(action=MirrorAction.DELETE, names=["west"]))
+    refused = wire.call(MirrorsRequest(action=MirrorAction.DELETE, names=["west"]))
     assert refused.error is POLICY
     assert wire.produce("free", batch()).error is POLICY
-    release = MirrorsRequest(action=MirrorAction.DELETE, names=["west"], releases_topics=True)
-    deleted = wire.call(ApiKey.MIRRORS, release)
+    deleted = wire.call(MirrorsRequest(action=MirrorAction.DELETE, names=["west"], releases_topics=True))
     assert (deleted.error, deleted.released) == (ErrorCode.NONE, ["free"])
     assert kafka.produce(9, "free", batch()).error_code == ErrorCode.NONE
     assert wire.end_offset("free") == 1

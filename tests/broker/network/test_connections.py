@@ -10,7 +10,6 @@ import time
 from pathlib import Path
 
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.cluster.configs import (
     BROKER_RESOURCE,
     OP_DELETE,
@@ -20,7 +19,7 @@ from barnabas.protocol.messages.cluster.configs import (
     IncrementalAlterConfigsRequest,
 )
 from barnabas.protocol.messages.topics.metadata import MetadataRequest
-from barnabas.protocol.native import codec
+from barnabas.protocol.records import iter_batches
 from tests.broker.conftest import Batch
 from tests.support.daemon import Daemon, start_daemon, start_fresh_daemon
 from tests.support.wire import WireClient, fetch_request, produce_request
@@ -68,7 +67,7 @@ def test_topics_that_a_client_has_created_by_naming_them_leave_enough_descriptor
     with daemon, WireClient(daemon.host, daemon.port) as client:
         client.create_topic("t")
         asked = MetadataRequest.of_names([f"named-{n}" for n in range(60)], allow_auto_creation=True)
-        found = [topic.error for topic in client.call(ApiKey.METADATA, asked).topics]
+        found = [topic.error for topic in client.call(asked).topics]
         assert set(found) == {ErrorCode.NONE, ErrorCode.POLICY_VIOLATION}
         assert found.count(ErrorCode.NONE) == 128 // 6 - 1
         assert client.produce("t", batch(b"x")).error == ErrorCode.NONE
@@ -79,7 +78,7 @@ def test_topics_that_a_client_has_created_by_naming_them_leave_enough_descriptor
 def test_max_connections_can_be_changed_at_run_time(tmp_path: Path) -> None:
     def alter(client: WireClient, operation: AlterConfigOp) -> None:
         resource = AlterConfigsResource(type=BROKER_RESOURCE, name="", operations=[operation])
-        answer = client.call(ApiKey.ALTER_CONFIGS, IncrementalAlterConfigsRequest(resources=[resource]))
+        answer = client.call(IncrementalAlterConfigsRequest(resources=[resource]))
         assert answer.results[0].error == ErrorCode.NONE, answer.results[0].message
 
     with start_daemon(tmp_path) as daemon, WireClient(daemon.host, daemon.port) as client:
@@ -88,7 +87,7 @@ def test_max_connections_can_be_changed_at_run_time(tmp_path: Path) -> None:
             assert second.is_closed_by_broker()
         alter(client, AlterConfigOp(name="max.connections", operation=OP_DELETE))
         with WireClient(daemon.host, daemon.port) as second:
-            second.call(ApiKey.METADATA, MetadataRequest.of_names([]))
+            second.call(MetadataRequest.of_names([]))
 
 
 def test_a_slow_reader_that_still_reads_is_not_idle(tmp_path: Path, batch: Batch) -> None:
@@ -97,15 +96,16 @@ def test_a_slow_reader_that_still_reads_is_not_idle(tmp_path: Path, batch: Batch
             client.create_topic("t", max_message_bytes="40000000")
             client.produce("t", batch(bytes(30 * MIB)))
         with WireClient(daemon.host, daemon.port) as slow:
-            slow.send(ApiKey.FETCH, fetch_request("t", 0))
-            size = int.from_bytes(slow._read(4), "big")
+            slow.send(fetch_request("t", 0))
+            size = int.from_bytes(slow.read(4), "big")
             assert size > 30 * MIB
             started, got = time.monotonic(), 0
             while got < size:
-                got += len(slow._read(min(MIB, size - got)))
+                got += len(slow.read(min(MIB, size - got)))
                 # A client of limited speed, which needs twice the idle limit for the whole response.
                 time.sleep(max(0.0, started + 4.0 * got / size - time.monotonic()))
-            slow.call(ApiKey.METADATA, MetadataRequest.of_names([]))
+            slow.send(MetadataRequest.of_names([]))
+            assert slow.receive_frame()
 
 
 def test_a_slow_writer_that_still_writes_is_not_idle(tmp_path: Path, batch: Batch) -> None:
@@ -113,11 +113,11 @@ def test_a_slow_writer_that_still_writes_is_not_idle(tmp_path: Path, batch: Batc
         with WireClient(daemon.host, daemon.port) as client:
             client.create_topic("t")
         with WireClient(daemon.host, daemon.port) as slow:
-            frame = slow.frame(ApiKey.PRODUCE, produce_request("t", batch(b"x" * 100_000)))
+            frame = slow.frame(produce_request("t", batch(b"x" * 100_000)))
             for start in range(0, len(frame), 5000):
                 slow.socket.sendall(frame[start : start + 5000])
                 time.sleep(0.16)  # 3.4 s in total, longer than the idle limit
-            assert slow.receive().error == 0
+            assert slow.receive().topics[0].partitions[0].error == 0
 
 
 def test_a_client_that_never_reads_is_cut_off_as_idle_and_costs_no_memory(tmp_path: Path, batch: Batch) -> None:
@@ -128,7 +128,7 @@ def test_a_client_that_never_reads_is_cut_off_as_idle_and_costs_no_memory(tmp_pa
                 client.produce("t", batch(bytes(900_000)))
         before = resident_bytes(daemon.pid)
         with WireClient(daemon.host, daemon.port) as deaf:
-            frame = deaf.frame(ApiKey.FETCH, fetch_request("t", 0, max_bytes=20 * MIB))
+            frame = deaf.frame(fetch_request("t", 0, max_bytes=20 * MIB))
             deaf.socket.settimeout(20)
             try:
                 for _ in range(100):  # until the broker stops reading, and then closes
@@ -139,7 +139,7 @@ def test_a_client_that_never_reads_is_cut_off_as_idle_and_costs_no_memory(tmp_pa
             assert closed
         assert resident_bytes(daemon.pid) - before < 20 * MIB
         with WireClient(daemon.host, daemon.port) as client:
-            client.call(ApiKey.METADATA, MetadataRequest.of_names([]))
+            client.call(MetadataRequest.of_names([]))
 
 
 def test_thousands_of_pipelined_fetches_are_answered_in_order_in_bounded_memory(
@@ -150,13 +150,12 @@ def test_thousands_of_pipelined_fetches_are_answered_in_order_in_bounded_memory(
         wire.produce("pipelined", batch(b"%d" % n * 20_000))
     before = resident_bytes(daemon.pid)
     with WireClient(daemon.host, daemon.port) as client:
-        frames = b"".join(client.frame(ApiKey.FETCH, fetch_request("pipelined", n % 10)) for n in range(3000))
+        frames = b"".join(client.frame(fetch_request("pipelined", n % 10)) for n in range(3000))
         sender = threading.Thread(target=client.socket.sendall, args=(frames,))
         sender.start()
-        for number in range(1, 3001):
-            answer = client.receive()
-            assert answer.correlation_id == number
-            assert codec.decode_response(answer).topics[0].partitions[0].data
+        for number in range(3000):
+            (fetched,) = client.receive().topics[0].partitions
+            assert next(iter_batches(fetched.data)).base_offset == number % 10
         sender.join(30)
     assert resident_bytes(daemon.pid) - before < 30 * MIB
 
@@ -165,24 +164,25 @@ def test_a_frame_that_is_announced_but_not_sent_costs_no_memory(daemon: Daemon, 
     before = resident_bytes(daemon.pid)
     liars = [WireClient(daemon.host, daemon.port) for _ in range(50)]
     for liar in liars:
-        liar.socket.sendall(struct.pack(">iI", 100 * MIB, 0xB7000010))
-    wire.call(ApiKey.METADATA, MetadataRequest.of_names([]))
+        liar.socket.sendall(struct.pack(">ihh", 100 * MIB, 0, 9))
+    wire.call(MetadataRequest.of_names([]))
     assert resident_bytes(daemon.pid) - before < 20 * MIB
     for liar in liars:
         liar.socket.close()
 
 
-def test_frames_of_every_size_around_the_buffers_end_are_taken(wire: WireClient, batch: Batch) -> None:
+def test_frames_of_every_size_around_the_buffers_end_are_taken(daemon: Daemon, wire: WireClient, batch: Batch) -> None:
     """The buffer of a new connection has 256 KiB; the frames end at its end, before it, after it, and across it."""
     wire.create_topic("edges", max_message_bytes="10000000")
-    overhead = len(wire.frame(ApiKey.PRODUCE, produce_request("edges", batch(b""))))
+    with WireClient(daemon.host, daemon.port) as other:
+        overhead = len(other.frame(produce_request("edges", batch(b""))))
     expected = 0
     for size in (256 * 1024, 512 * 1024):
         for delta in range(-10, 11):
-            first = wire.frame(ApiKey.PRODUCE, produce_request("edges", batch(bytes(size + delta - overhead))))
-            second = wire.frame(ApiKey.PRODUCE, produce_request("edges", batch(b"second")))
+            first = wire.frame(produce_request("edges", batch(bytes(size + delta - overhead))))
+            second = wire.frame(produce_request("edges", batch(b"second")))
             wire.socket.sendall(first + second)
             for _ in range(2):
-                result = codec.decode_response(wire.receive()).topics[0].partitions[0]
+                result = wire.receive().topics[0].partitions[0]
                 assert result.base_offset == expected
                 expected += 1

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
-import msgpack
 import pytest
 
 from barnabas.broker.network.deferred import Deferred
@@ -23,23 +22,32 @@ from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.topics.metadata import MetadataRequest, MetadataResponse, TopicMetadata
 from barnabas.protocol.messages.topics.topics import CreateTopicsRequest, DeleteTopicsRequest
-from barnabas.protocol.native import codec
 from tests.support.kafka.kafka_wire import answer_of, metadata_request, request_frame
+from tests.support.native.native_frames import answer_fields, native_request
 
 TOO_MUCH = MetadataResponse(cluster_id="cluster", topics=[TopicMetadata(name="t" * 30_000)] * 600)
 """A header of 18 MB."""
 
-SMALL = MetadataResponse(cluster_id="cluster")
+SMALL = MetadataResponse(cluster_id="cluster", topics=[TopicMetadata(name="topic")])
 
 
 def frame() -> memoryview:
-    request = b"".join(codec.encode_request(ApiKey.METADATA, 7, "me", MetadataRequest.of_names(None)))
-    return memoryview(request)[4:]
+    return memoryview(bytearray(request_frame(metadata_request(4, "topic"), 7)))[4:]
+
+
+def codes_of(answer: LateResponse) -> dict[str, int]:
+    """Return the codes of the topics of an answer to Metadata."""
+    assert isinstance(answer, ResponseFrame)
+    correlation_id, found = answer_of(
+        "metadata", 4, b"".join((answer.header, *cast("tuple[bytes, ...]", answer.parts)))[4:]
+    )
+    assert correlation_id == 7
+    return {each.name: each.error_code for each in found.topics}
 
 
 def code_of(answer: LateResponse) -> int:
-    assert isinstance(answer, ResponseFrame)
-    code: int = msgpack.unpackb(answer.header[8:])[3]
+    """Return the code of the only topic that was asked for."""
+    (code,) = codes_of(answer).values()
     return code
 
 
@@ -103,7 +111,7 @@ REFUSED = BrokerError(ErrorCode.POLICY_VIOLATION, "no")
 
 
 @pytest.mark.parametrize("give", [raising(REFUSED), deferring(REFUSED), awaiting(REFUSED)])
-def test_a_refusal_is_answered_with_its_code(give: Callable[[Deferred[Any]], object]) -> None:
+def test_a_refusal_is_the_apis_own_error_answer(give: Callable[[Deferred[Any]], object]) -> None:
     assert code_of(serve(give)) == ErrorCode.POLICY_VIOLATION
 
 
@@ -168,10 +176,12 @@ def test_a_client_that_repeats_a_bug_gets_few_lines_of_the_log(caplog: pytest.Lo
 
 
 @pytest.mark.parametrize("give", [returning(TOO_MUCH), deferring(TOO_MUCH), awaiting(TOO_MUCH)])
-def test_an_answer_that_does_not_fit_a_frame_is_an_invalid_request(
+def test_an_answer_that_does_not_fit_a_native_frame_is_an_invalid_request(
     give: Callable[[Deferred[Any]], object], caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert code_of(serve(give)) == ErrorCode.INVALID_REQUEST
+    answer = serve(give, memoryview(native_request(ApiKey.METADATA, {"topics": None}))[4:])
+    assert isinstance(answer, ResponseFrame)
+    assert answer_fields(answer.header[4:])[3] == ErrorCode.INVALID_REQUEST
     # asyncio's debug mode reports a slow turn on a busy machine.
     assert not [record for record in caplog.records if record.name != "asyncio"]
 
@@ -191,19 +201,6 @@ def test_an_answer_that_nobody_waits_for_any_more_is_dropped() -> None:
     asyncio.run(run())
 
 
-def kafka_frame() -> memoryview:
-    return memoryview(bytearray(request_frame(metadata_request(4, "topic"), 7)))[4:]
-
-
-@pytest.mark.parametrize("give", [raising(REFUSED), deferring(REFUSED), awaiting(REFUSED)])
-def test_a_refusal_in_kafkas_protocol_is_the_apis_own_error_answer(give: Callable[[Deferred[Any]], object]) -> None:
-    answer = serve(give, kafka_frame())
-    assert isinstance(answer, ResponseFrame)
-    correlation_id, found = answer_of("metadata", 4, answer.header[4:])
-    assert correlation_id == 7
-    assert [(each.name, each.error_code) for each in found.topics] == [("topic", ErrorCode.POLICY_VIOLATION)]
-
-
 @pytest.mark.parametrize("give", [deferring(REFUSED), awaiting(REFUSED)])
 def test_a_late_answer_that_cannot_be_made_at_all_closes_the_connection(
     give: Callable[[Deferred[Any]], object], monkeypatch: pytest.MonkeyPatch
@@ -212,7 +209,7 @@ def test_a_late_answer_that_cannot_be_made_at_all_closes_the_connection(
         raise KeyError("bug")
 
     monkeypatch.setattr(MetadataRequest, "refused", broken)
-    assert isinstance(serve(give, kafka_frame()), CloseConnection)
+    assert isinstance(serve(give), CloseConnection)
 
 
 def large_frame() -> bytearray:
@@ -223,20 +220,12 @@ def large_frame() -> bytearray:
 
 @pytest.mark.parametrize(
     ("give", "code"),
-    [(give(SMALL), None) for give in (returning, deferring, awaiting)]
+    [(give(SMALL), ErrorCode.NONE) for give in (returning, deferring, awaiting)]
     + [(give(REFUSED), ErrorCode.POLICY_VIOLATION) for give in (raising, deferring, awaiting)]
     + [(give(KeyError("bug")), ErrorCode.UNKNOWN_SERVER_ERROR) for give in (raising, deferring, awaiting)],
 )
-def test_a_large_request_is_answered_as_a_small_one(
-    give: Callable[[Deferred[Any]], object], code: ErrorCode | None
-) -> None:
-    answer = serve(give, memoryview(large_frame()))
-    assert isinstance(answer, ResponseFrame)
-    correlation_id, found = answer_of(
-        "metadata", 4, b"".join((answer.header, *cast("tuple[bytes, ...]", answer.parts)))[4:]
-    )
-    assert correlation_id == 7
-    assert {each.error_code for each in found.topics} == (set() if code is None else {code})
+def test_a_large_request_is_answered_as_a_small_one(give: Callable[[Deferred[Any]], object], code: ErrorCode) -> None:
+    assert set(codes_of(serve(give, memoryview(large_frame()))).values()) == {code}
 
 
 def test_a_large_request_that_does_not_decode_closes_the_connection_as_a_broken_frame() -> None:

@@ -10,9 +10,10 @@ from pathlib import Path
 
 from tests.broker.conftest import Batch
 from tests.support.daemon import Daemon, start_daemon
+from tests.support.frame_connection import TIMEOUT_S
 from tests.support.kafka.kafka_wire import KafkaWire, framed, metadata_request, request_frame
 from tests.support.metrics import metric
-from tests.support.wire import TIMEOUT_S, WireClient
+from tests.support.wire import WireClient
 from tests.torture.hostile.wide_requests import wide_requests
 
 GREEDY_CLIENTS = 3

@@ -11,14 +11,17 @@ from pathlib import Path
 
 import trustme
 
+from barnabas.protocol.messages.api_key import ApiKey
 from tests.broker.network.test_tls_listeners import tls_settings
 from tests.support.daemon import Daemon, start_daemon, with_fault
 from tests.support.eventually import eventually
+from tests.support.frame_connection import TIMEOUT_S, FrameConnection
 from tests.support.kafka.kafka_wire import KafkaWire, framed
 from tests.support.metrics import wait_for_metric
+from tests.support.native.native_frames import answer_fields, native_request
 from tests.support.storage.records import plain
 from tests.support.tls import trusting
-from tests.support.wire import TIMEOUT_S, WireClient
+from tests.support.wire import WireClient
 from tests.torture.hostile.wide_requests import wide_requests
 
 _COUNTER = """
@@ -67,8 +70,11 @@ def test_connections_and_large_requests_are_free_at_their_ends(tmp_path: Path) -
     undecodable = [framed(bytes((0, 19, 0, 7, 0, 0, 0, 1, 255, 255, 0)) + bytes(size)) for size in (3 << 20, 1 << 17)]
 
     def work() -> None:
-        with WireClient(daemon.host, daemon.port) as native:
-            native.produce("t", plain(1))
+        with WireClient(daemon.host, daemon.port) as wire:
+            wire.produce("t", plain(1))
+        with FrameConnection(daemon.host, daemon.port) as native:
+            native.socket.sendall(native_request(ApiKey.FETCH, {"topics": [["t", [[0, 0, 100]]]]}))
+            assert answer_fields(native.receive_frame())[3] == 0
         for each in refused:
             with KafkaWire(daemon.host, daemon.port) as kafka:
                 kafka.socket.sendall(each.frame)
@@ -83,8 +89,8 @@ def test_connections_and_large_requests_are_free_at_their_ends(tmp_path: Path) -
 
     environ = with_fault(tmp_path, _COUNTER.format(folder=str(tmp_path)))
     with start_daemon(tmp_path / "d", environ=environ) as daemon:
-        with WireClient(daemon.host, daemon.port) as native:
-            native.create_topic("t")
+        with WireClient(daemon.host, daemon.port) as wire:
+            wire.create_topic("t")
         assert _leftovers(daemon, tmp_path, work) == {}
 
 

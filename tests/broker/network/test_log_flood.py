@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from barnabas.broker.repeated_warnings import LINES
-from barnabas.protocol.native.frame import pack_header
+from barnabas.protocol.messages.api_key import ApiKey
 from tests.support.daemon import Daemon, start_daemon
+from tests.support.kafka.kafka_wire import framed
 from tests.support.wire import WireClient, new_host
 
 TIMES = 5 * LINES
@@ -20,27 +21,19 @@ def lines_with(daemon: Daemon, *texts: str) -> int:
 
 
 @pytest.mark.parametrize(
-    ("header", "text", "lines"),
+    "frame",
     [
-        ([3, 77, 1, "me", {}], "api 3 version 77 requested by", 1),
-        ([0, 0, 1, "me", {}], "a request of api 0 from", LINES),
+        struct.pack(">i", -5),
+        framed(struct.pack(">hhih", ApiKey.METADATA, 77, 1, -1)),
+        framed(struct.pack(">hhih", ApiKey.PRODUCE, 3, 1, -1)),
     ],
-    ids=["unserved version", "body does not decode"],
+    ids=["size", "unserved version", "body does not decode"],
 )
-def test_refused_requests_have_few_lines(daemon: Daemon, header: list[object], text: str, lines: int) -> None:
-    host = new_host()
-    with WireClient(daemon.host, daemon.port, host) as client:
-        client.socket.sendall(bytes(pack_header(header, 0)) * TIMES)
-        for _ in range(TIMES):
-            assert client.receive().error
-    assert lines_with(daemon, text, f"{host}:") == lines
-
-
-def test_closed_connections_have_few_lines(daemon: Daemon) -> None:
+def test_closed_connections_have_few_lines(daemon: Daemon, frame: bytes) -> None:
     host = new_host()
     for _ in range(TIMES):
         with WireClient(daemon.host, daemon.port, host) as client:
-            client.socket.sendall(struct.pack(">i", -5))
+            client.socket.sendall(frame)
             assert client.is_closed_by_broker()
     assert lines_with(daemon, "closing the connection of", f"{host}:") == LINES
 

@@ -13,16 +13,15 @@ import pytest
 import trustme
 
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.cluster.api_versions import ApiVersionsRequest
 from barnabas.protocol.messages.topics.metadata import MetadataRequest
-from barnabas.protocol.native import codec
 from tests.broker.conftest import Batch
 from tests.support.daemon import Daemon, DaemonError, start_daemon
 from tests.support.eventually import eventually
+from tests.support.frame_connection import TIMEOUT_S
 from tests.support.metrics import wait_for_metric
 from tests.support.tls import authority_pem, pem_bundle, trusting, write_private
-from tests.support.wire import TIMEOUT_S, WireClient, fetch_request, produce_request
+from tests.support.wire import WireClient, fetch_request, produce_request
 
 UNFINISHED = 1_000
 UNFINISHED_WITH_HELLO = 200
@@ -128,17 +127,17 @@ def test_cold_segments_cross_tls_unchanged(
 def test_pipelined_requests_are_answered_in_order(tls_daemon: Daemon, authority: trustme.CA, batch: Batch) -> None:
     with TlsClient(tls_daemon.host, tls_daemon.port, trusting(authority)) as client:
         client.create_topic("pipelined")
-        frames = [client.frame(ApiKey.PRODUCE, produce_request("pipelined", batch(b"%d" % n))) for n in range(300)]
-        frames += [client.frame(ApiKey.FETCH, fetch_request("pipelined", n)) for n in range(300)]
+        frames = [client.frame(produce_request("pipelined", batch(b"%d" % n))) for n in range(300)]
+        frames += [client.frame(fetch_request("pipelined", n)) for n in range(300)]
         client.socket.sendall(b"".join(frames))
-        answers = [codec.decode_response(client.receive()) for _ in frames]
+        answers = [client.receive() for _ in frames]
         assert [answer.topics[0].partitions[0].base_offset for answer in answers[:300]] == list(range(300))
         assert all(answer.topics[0].partitions[0].error == ErrorCode.NONE for answer in answers[300:])
 
 
 def test_a_plaintext_client_gets_a_close_and_the_log_a_hint(tls_daemon: Daemon) -> None:
     with WireClient(tls_daemon.host, tls_daemon.port) as client:
-        client.send(ApiKey.API_VERSIONS, ApiVersionsRequest(client="test", client_version="1"))
+        client.send(ApiVersionsRequest(client="test", client_version="1"))
         assert client.is_closed_by_broker()
     logged(tls_daemon, "the first bytes are not TLS; does the client use PLAINTEXT")
 
@@ -171,9 +170,7 @@ def test_peers_that_never_finish_a_handshake_stop_nobody_else(
         ExitStack() as crowd,
         TlsClient(measured_daemon.host, measured_daemon.port, trusting(authority)) as before,
     ):
-        assert (
-            before.call(ApiKey.METADATA, MetadataRequest.of_names(None)).topics is not None
-        )  # imports what requests need
+        assert before.call(MetadataRequest.of_names(None)).topics is not None  # imports what requests need
         before_bytes = resident_bytes(measured_daemon)
         address = (measured_daemon.host, measured_daemon.port)
         peers = []
@@ -181,12 +178,12 @@ def test_peers_that_never_finish_a_handshake_stop_nobody_else(
             peers.append(crowd.enter_context(socket.create_connection(address, timeout=TIMEOUT_S)))
             peers[-1].sendall(part)
             if number % 40 == 0:  # fewer than socket.listen.backlog.size, above which the kernel drops connections
-                assert before.call(ApiKey.METADATA, MetadataRequest.of_names(None)).topics is not None
+                assert before.call(MetadataRequest.of_names(None)).topics is not None
         # An old connection and new ones are served while all of them wait.
-        assert before.call(ApiKey.METADATA, MetadataRequest.of_names(None)).topics is not None
+        assert before.call(MetadataRequest.of_names(None)).topics is not None
         for _ in range(5):
             with TlsClient(measured_daemon.host, measured_daemon.port, trusting(authority)) as client:
-                assert client.call(ApiKey.METADATA, MetadataRequest.of_names(None)).topics is not None
+                assert client.call(MetadataRequest.of_names(None)).topics is not None
         for peer in peers:
             peer.setblocking(False)
         if share < 1:
@@ -217,7 +214,7 @@ def test_unfinished_handshakes_end_at_the_timeout_and_are_counted(
             with ExitStack() as clients:
                 for _ in range(3):
                     client = clients.enter_context(TlsClient(daemon.host, daemon.port, trusting(authority)))
-                    client.call(ApiKey.METADATA, MetadataRequest.of_names(None))
+                    client.call(MetadataRequest.of_names(None))
                 with socket.create_connection((daemon.host, daemon.port), timeout=TIMEOUT_S) as fourth:
                     assert fourth.recv(1) == b""
             wait_for_metric(daemon, "barnabas_connections_open", 0)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.data.delete_records import (
     HIGH_WATERMARK,
     DeleteRecordsPartition,
@@ -14,7 +13,6 @@ from barnabas.protocol.messages.data.delete_records import (
     DeleteRecordsTopic,
 )
 from barnabas.protocol.messages.data.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from barnabas.protocol.native import codec
 from tests.broker.conftest import Batch
 from tests.support.daemon import start_daemon
 from tests.support.metrics import wait_for_metric
@@ -28,7 +26,7 @@ def delete(wire: WireClient, topic: str, offset: int, partition: int = 0) -> Del
     request = DeleteRecordsRequest(
         topics=[DeleteRecordsTopic(name=topic, partitions=[DeleteRecordsPartition(partition=partition, offset=offset)])]
     )
-    result: DeleteRecordsPartitionResult = wire.call(ApiKey.DELETE_RECORDS, request).topics[0].partitions[0]
+    result: DeleteRecordsPartitionResult = wire.call(request).topics[0].partitions[0]
     return result
 
 
@@ -36,7 +34,7 @@ def start_offset(wire: WireClient, topic: str) -> int:
     request = ListOffsetsRequest(
         isolation=0, topics=[ListOffsetsTopic(name=topic, partitions=[ListOffsetsPartition(partition=0, timestamp=-2)])]
     )
-    offset: int = wire.call(ApiKey.LIST_OFFSETS, request).topics[0].partitions[0].offset
+    offset: int = wire.call(request).topics[0].partitions[0].offset
     return offset
 
 
@@ -96,7 +94,7 @@ def test_each_partition_is_refused_for_its_own_reason(wire: WireClient, batch: B
             DeleteRecordsTopic(name="nowhere", partitions=[DeleteRecordsPartition(partition=0, offset=1)]),
         ]
     )
-    answer = wire.call(ApiKey.DELETE_RECORDS, request)
+    answer = wire.call(request)
     found = [
         (topic.name, each.partition, each.error, each.low_watermark)
         for topic in answer.topics
@@ -123,11 +121,12 @@ def test_a_fetch_that_waits_below_the_new_start_is_told_so(tmp_path: Path, batch
         client.produce("t", batch(b"x"))
         client.produce("t", batch(b"x"))
         # min_bytes is far more than the records of this test.
-        reader.send(ApiKey.FETCH, fetch_request("t", 0, max_wait_ms=LONG_POLL_MS, min_bytes=1_000_000))
+        reader.send(fetch_request("t", 0, max_wait_ms=LONG_POLL_MS, min_bytes=1_000_000))
         wait_for_metric(daemon, "barnabas_fetches_waiting", 1)
         delete(client, "t", 2)
-        answer = codec.decode_response(reader.receive()).topics[0].partitions[0]
-        assert (answer.error, answer.log_start_offset) == (ErrorCode.OFFSET_OUT_OF_RANGE, 2)
+        answer = reader.receive().topics[0].partitions[0]
+        assert answer.error == ErrorCode.OFFSET_OUT_OF_RANGE
+        assert start_offset(client, "t") == 2
 
 
 def test_the_new_start_outlives_a_clean_stop_and_lies_in_the_checkpoint(tmp_path: Path, batch: Batch) -> None:

@@ -6,14 +6,12 @@ from pathlib import Path
 
 from barnabas import Consumer, ConsumerConfig, ConsumerRecord
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.api_key import ApiKey
-from barnabas.protocol.messages.data.fetch import FetchPartition, FetchRequest, FetchTopic
 from barnabas.protocol.records import iter_batches, read_records
 from barnabas.protocol.topic_partition import TopicPartition
 from tests.support.daemon import Daemon, start_daemon
 from tests.support.storage.legacy import message_sets
 from tests.support.storage.records import plain, plain_records
-from tests.support.wire import WireClient, fetch_request
+from tests.support.wire import WireClient, fetch_request, fetch_requests
 
 SETS = message_sets()
 OLD = b"".join(each.data for each in SETS.values())
@@ -54,15 +52,8 @@ async def test_a_consumer_gets_everything_from_a_log_of_all_formats(tmp_path: Pa
 def test_the_limit_of_a_request_holds_over_all_partitions_but_for_the_first_batch(tmp_path: Path) -> None:
     with serve_old_log(tmp_path, partitions=3) as daemon, WireClient(daemon.host, daemon.port) as wire:
         for max_bytes in (1, 600, 3000):
-            entries = [FetchPartition(partition=number, offset=0, max_bytes=2000) for number in range(3)]
-            request = FetchRequest(
-                max_wait_ms=0,
-                min_bytes=1,
-                max_bytes=max_bytes,
-                isolation=0,
-                topics=[FetchTopic(name="old", partitions=entries)],
-            )
-            results = wire.call(ApiKey.FETCH, request).topics[0].partitions
+            request = fetch_requests("old", [(number, 0, 2000) for number in range(3)], max_bytes)
+            results = wire.call(request).topics[0].partitions
             sizes = [len(each.data) for each in results]
             batches = list(iter_batches(results[0].data))
             assert read_records(batches[0])[0] == RECORDS[0]
@@ -74,7 +65,7 @@ def test_the_limit_of_a_request_holds_over_all_partitions_but_for_the_first_batc
 def test_a_fetch_of_old_messages_is_answered_at_once_however_little_there_is(tmp_path: Path) -> None:
     with serve_old_log(tmp_path) as daemon, WireClient(daemon.host, daemon.port) as wire:
         request = fetch_request("old", 0, max_wait_ms=60_000, min_bytes=1_000_000)
-        (result,) = wire.call(ApiKey.FETCH, request).topics[0].partitions
+        (result,) = wire.call(request).topics[0].partitions
         offsets = [record.offset for each in iter_batches(result.data) for record in read_records(each)]
         assert offsets == list(range(35))
 
@@ -85,18 +76,9 @@ def test_damage_is_an_error_of_that_partition_alone(tmp_path: Path) -> None:
         damaged[30] ^= 1
         with (daemon.data_directory / "old-0" / LOG_NAME).open("r+b") as file:
             file.write(damaged)
-        request = FetchRequest(
-            max_wait_ms=0,
-            min_bytes=1,
-            max_bytes=1 << 20,
-            isolation=0,
-            topics=[
-                FetchTopic(
-                    name="old", partitions=[FetchPartition(partition=n, offset=0, max_bytes=1 << 20) for n in (0, 1)]
-                )
-            ],
-        )
-        bad, good = wire.call(ApiKey.FETCH, request).topics[0].partitions
-        assert (bad.error, bytes(bad.data)) == (ErrorCode.CORRUPT_MESSAGE, b"")
+        request = fetch_requests("old", [(number, 0, 1 << 20) for number in (0, 1)])
+        bad, good = wire.call(request).topics[0].partitions
+        assert bad.error is ErrorCode.CORRUPT_MESSAGE
+        assert not bad.data
         assert good.error is ErrorCode.NONE
         assert good.data

@@ -6,7 +6,6 @@ import time
 from pathlib import Path
 
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.data.init_producer_id import InitProducerIdRequest
 from barnabas.protocol.records import Codec, RecordBatchBuilder
 from tests.support.daemon import start_daemon
@@ -14,7 +13,7 @@ from tests.support.wire import WireClient
 
 
 def new_id(client: WireClient) -> int:
-    answer = client.call(ApiKey.INIT_PRODUCER_ID, InitProducerIdRequest())
+    answer = client.call(InitProducerIdRequest())
     assert answer.producer_epoch == 0
     producer_id: int = answer.producer_id
     return producer_id

@@ -9,10 +9,8 @@ from typing import NamedTuple
 import pytest
 
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.topics.metadata import MetadataRequest
 from barnabas.protocol.messages.topics.topics import CreateTopicsRequest, NewTopic
-from barnabas.protocol.native import codec
 from tests.broker.conftest import Batch
 from tests.support.daemon import Daemon, start_daemon
 from tests.support.kafka.kafka_wire import KafkaWire, metadata_request, schema
@@ -60,10 +58,10 @@ def test_a_fetch_that_waits_is_told_when_its_directory_fails(two: TwoDirectories
         WireClient(two.daemon.host, two.daemon.port) as reader,
     ):
         # min_bytes is far more than the records of this test.
-        reader.send(ApiKey.FETCH, fetch_request("t", 0, two.there, max_wait_ms=LONG_POLL_MS, min_bytes=1_000_000))
+        reader.send(fetch_request("t", 0, two.there, max_wait_ms=LONG_POLL_MS, min_bytes=1_000_000))
         wait_for_metric(two.daemon, "barnabas_fetches_waiting", 1)
         fail_second_directory(two, client, batch)
-        answer = codec.decode_response(reader.receive()).topics[0].partitions[0]
+        answer = reader.receive().topics[0].partitions[0]
         assert answer.error == ErrorCode.KAFKA_STORAGE_ERROR
 
 
@@ -116,7 +114,7 @@ def test_a_log_that_cannot_be_made_fails_its_own_topic_only(two: TwoDirectories,
         request = CreateTopicsRequest(
             topics=[NewTopic(name="fine", partitions=2), NewTopic(name="blocked", partitions=1)]
         )
-        fine, blocked = client.call(ApiKey.CREATE_TOPICS, request).topics
+        fine, blocked = client.call(request).topics
         assert (fine.name, fine.error) == ("fine", ErrorCode.NONE)
         assert (blocked.name, blocked.error) == ("blocked", ErrorCode.KAFKA_STORAGE_ERROR)
 
@@ -124,7 +122,7 @@ def test_a_log_that_cannot_be_made_fails_its_own_topic_only(two: TwoDirectories,
 def test_a_partition_of_an_offline_directory_has_no_leader_in_the_metadata(two: TwoDirectories, batch: Batch) -> None:
     with WireClient(two.daemon.host, two.daemon.port) as client:
         fail_second_directory(two, client, batch)
-        topic = client.call(ApiKey.METADATA, MetadataRequest.of_names(["t"])).topics[0]
+        topic = client.call(MetadataRequest.of_names(["t"])).topics[0]
         found = {each.partition: (each.error, each.leader) for each in topic.partitions}
         assert found == {two.here: (ErrorCode.NONE, 1), two.there: (ErrorCode.LEADER_NOT_AVAILABLE, -1)}
     kinds = schema("describe_topic_partitions", 0, "request")

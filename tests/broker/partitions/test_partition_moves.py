@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.cluster.configs import (
     BROKER_RESOURCE,
     OP_SET,
@@ -27,8 +26,6 @@ from barnabas.protocol.messages.topics.log_dirs import (
     DescribeLogDirsTopic,
     LogDirPartition,
 )
-from barnabas.protocol.messages.topics.topics import DeleteTopicsRequest
-from barnabas.protocol.native import codec
 from barnabas.protocol.records.batch import iter_batches
 from tests.broker.conftest import Batch
 from tests.support.daemon import Daemon, start_daemon
@@ -59,13 +56,12 @@ class TwoDisks:
             resources=[AlterConfigsResource(type=BROKER_RESOURCE, name="1", operations=operations)]
         )
         with self.client() as client:
-            assert client.call(ApiKey.ALTER_CONFIGS, request).results[0].error == ErrorCode.NONE
+            assert client.call(request).results[0].error == ErrorCode.NONE
 
     def where(self, topic: str = "t") -> dict[str, LogDirPartition]:
         """Return the logs of partition 0 by directory."""
         with self.client() as client:
             answer = client.call(
-                ApiKey.DESCRIBE_LOG_DIRS,
                 DescribeLogDirsRequest(topics=[DescribeLogDirsTopic(name=topic, partitions=[0])]),
             )
         return {result.path: entry for result in answer.results for each in result.topics for entry in each.partitions}
@@ -77,9 +73,7 @@ def alter(
     request = AlterReplicaLogDirsRequest(
         dirs=[AlterReplicaLogDir(path=str(path), topics=[AlterReplicaLogDirsTopic(name=topic, partitions=[partition])])]
     )
-    result: AlterReplicaLogDirsPartitionResult = (
-        client.call(ApiKey.ALTER_REPLICA_LOG_DIRS, request).topics[0].partitions[0]
-    )
+    result: AlterReplicaLogDirsPartitionResult = client.call(request).topics[0].partitions[0]
     return result
 
 
@@ -196,12 +190,12 @@ def test_a_fetch_that_waits_is_answered_by_an_append_after_the_move(disks: TwoDi
     disks.let_them_run()
     with disks.client() as client, disks.client() as reader:
         client.produce("t", batch(b"x"))
-        reader.send(ApiKey.FETCH, fetch_request("t", 1, max_wait_ms=20_000))
+        reader.send(fetch_request("t", 1, max_wait_ms=20_000))
         wait_for_metric(disks.daemon, "barnabas_fetches_waiting", 1)
         alter(client, disks.b)
         wait_for_metric(disks.daemon, COMPLETED, 1)
         client.produce("t", batch(b"y"))
-        answer = codec.decode_response(reader.receive()).topics[0].partitions[0]
+        answer = reader.receive().topics[0].partitions[0]
         assert (answer.error, answer.high_watermark) == (ErrorCode.NONE, 2)
 
 
@@ -222,7 +216,7 @@ def test_the_copy_is_described_with_its_lag_while_it_is_filled(disks: TwoDisks, 
 
 def test_every_directory_is_described_with_the_room_of_its_disk(disks: TwoDisks) -> None:
     with disks.client() as client:
-        answer = client.call(ApiKey.DESCRIBE_LOG_DIRS, DescribeLogDirsRequest())
+        answer = client.call(DescribeLogDirsRequest())
     assert [result.path for result in answer.results] == [str(disks.a), str(disks.b)]
     for result in answer.results:
         assert result.error == ErrorCode.NONE
@@ -249,7 +243,7 @@ def test_an_offline_directory_is_described_and_refused(disks: TwoDisks) -> None:
     disks.b.write_text("no directory")
     disks.daemon.start()
     with disks.client() as client:
-        answer = client.call(ApiKey.DESCRIBE_LOG_DIRS, DescribeLogDirsRequest())
+        answer = client.call(DescribeLogDirsRequest())
         assert [(result.path, result.error) for result in answer.results] == [
             (str(disks.a), ErrorCode.NONE),
             (str(disks.b), ErrorCode.KAFKA_STORAGE_ERROR),
@@ -261,7 +255,7 @@ def test_a_topic_that_is_deleted_in_the_middle_takes_its_copy_along(disks: TwoDi
     with disks.client() as client:
         client.produce("t", batch(b"x"))
         alter(client, disks.b)
-        assert client.call(ApiKey.DELETE_TOPICS, DeleteTopicsRequest(names=["t"])).topics[0].error == ErrorCode.NONE
+        assert client.delete_topic("t").error == ErrorCode.NONE
         assert disks.where() == {}
         assert metric(disks.daemon, RUNNING) == 0
         client.create_topic("t")

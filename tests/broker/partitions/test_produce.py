@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.data.produce import ProducePartition, ProduceRequest, ProduceTopic
 from barnabas.protocol.messages.topics.metadata import MetadataRequest
 from tests.broker.conftest import Batch
@@ -40,16 +39,16 @@ def test_flush_acks_all_answers_acks_all_after_a_sync_and_acks_1_at_once(
 ) -> None:
     wire.create_topic("chosen", flush_acks_all="true")
     before = metric(daemon, "barnabas_flush_duration_seconds_count")
-    wire.call(ApiKey.PRODUCE, produce_request("chosen", batch(), acks=1))
+    wire.call(produce_request("chosen", batch(), acks=1))
     assert metric(daemon, "barnabas_flush_duration_seconds_count") == before
-    assert wire.call(ApiKey.PRODUCE, produce_request("chosen", batch(), acks=-1)).topics[0].partitions[0].error == 0
+    assert wire.call(produce_request("chosen", batch(), acks=-1)).topics[0].partitions[0].error == 0
     assert metric(daemon, "barnabas_flush_duration_seconds_count") == before + 1
 
 
 def test_flush_messages_1_syncs_what_came_with_acks_0_too(daemon: Daemon, wire: WireClient, batch: Batch) -> None:
     wire.create_topic("unasked", flush_messages="1")
     before = metric(daemon, "barnabas_flush_requests_total")
-    wire.send(ApiKey.PRODUCE, produce_request("unasked", batch(), acks=0))
+    wire.send(produce_request("unasked", batch(), acks=0))
     assert wire.end_offset("unasked") == 1
     assert metric(daemon, "barnabas_flush_requests_total") == before + 1
 
@@ -61,7 +60,6 @@ def test_with_acks_0_one_bad_partition_does_not_keep_the_others_from_being_writt
     partitions = [ProducePartition(number, memoryview(batch())) for number in (7, 0)]
     with WireClient(daemon.host, daemon.port) as producer:
         producer.send(
-            ApiKey.PRODUCE,
             ProduceRequest(acks=0, timeout_ms=1000, topics=[ProduceTopic(name="behind", partitions=partitions)]),
         )
         assert producer.is_closed_by_broker()
@@ -83,10 +81,10 @@ def test_clients_that_go_before_their_durable_answer_disturb_nobody(
     wire.create_topic("abandoned", flush_messages="1")
     for _ in range(100):
         with WireClient(daemon.host, daemon.port) as producer:
-            producer.send(ApiKey.PRODUCE, produce_request("abandoned", batch()))
-            producer.send(ApiKey.PRODUCE, produce_request("abandoned", batch()))
+            producer.send(produce_request("abandoned", batch()))
+            producer.send(produce_request("abandoned", batch()))
     assert wire.produce("abandoned", batch()).error == ErrorCode.NONE
-    wire.call(ApiKey.METADATA, MetadataRequest.of_names([]))
+    wire.call(MetadataRequest.of_names([]))
     assert "a bug" not in daemon.log
     assert "Traceback" not in daemon.log
 

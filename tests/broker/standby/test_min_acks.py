@@ -14,9 +14,7 @@ from barnabas import Admin, AdminConfig
 from barnabas.clients.errors import ClientError
 from barnabas.clients.group_offsets import CommittedOffset
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.data.produce import ACKS_ALL
-from barnabas.protocol.native import codec
 from barnabas.protocol.records.builder import RecordBatchBuilder
 from barnabas.protocol.topic_partition import TopicPartition
 from tests.support.daemon import Daemon, start_daemon
@@ -45,7 +43,7 @@ def standby(tmp_path_factory: pytest.TempPathFactory, active: Daemon) -> Iterato
 
 
 @pytest.fixture
-def native(active: Daemon) -> Iterator[WireClient]:
+def wire(active: Daemon) -> Iterator[WireClient]:
     with WireClient(active.host, active.port) as client:
         yield client
 
@@ -77,34 +75,34 @@ def until_accepted(client: WireClient, topic: str) -> int:
     return eventually(accepted, what="an accepted produce", timeout_s=30) - 1
 
 
-def test_acks_all_and_consumers_wait_for_the_standby(active: Daemon, standby: Standby, native: WireClient) -> None:
-    native.create_topic("t")
-    end = until_accepted(native, "t") + 1
-    assert native.end_offset("t") == end
-    assert native.fetch("t", end - 1).data
+def test_acks_all_and_consumers_wait_for_the_standby(active: Daemon, standby: Standby, wire: WireClient) -> None:
+    wire.create_topic("t")
+    end = until_accepted(wire, "t") + 1
+    assert wire.end_offset("t") == end
+    assert wire.fetch("t", end - 1).data
     with frozen(standby), KafkaWire(active.host, active.port) as kafka:
-        assert native.produce("t", batch(b"leader"), acks=1).error == 0
-        assert native.end_offset("t") == end
-        assert not native.fetch("t", end).data
+        assert wire.produce("t", batch(b"leader"), acks=1).error == 0
+        assert wire.end_offset("t") == end
+        assert not wire.fetch("t", end).data
         assert kafka.fetch(KAFKA_VERSION, "t", end - 1).records.endswith(b"first\0")
         assert not kafka.fetch(KAFKA_VERSION, "t", end).records
-        native.send(ApiKey.PRODUCE, produce_request("t", batch(b"native"), acks=ACKS_ALL))
+        wire.send(produce_request("t", batch(b"wire"), acks=ACKS_ALL))
         kafka.send(kafka_produce_request(KAFKA_VERSION, "t", batch(b"kafka"), acks=ACKS_ALL))
-        late = codec.decode_response(native.receive()).topics[0].partitions[0]
+        late = wire.receive().topics[0].partitions[0]
         assert late.error is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
         late = kafka.receive("produce", KAFKA_VERSION).responses[0].partition_responses[0]
         assert late.error_code == ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
-        refused = native.produce("t", batch(b"refused"), acks=ACKS_ALL)
+        refused = wire.produce("t", batch(b"refused"), acks=ACKS_ALL)
         assert refused.error is ErrorCode.NOT_ENOUGH_REPLICAS
         refused = kafka.produce(KAFKA_VERSION, "t", batch(b"refused"), acks=ACKS_ALL)
         assert refused.error_code == ErrorCode.NOT_ENOUGH_REPLICAS
-        assert native.end_offset("t") == end
+        assert wire.end_offset("t") == end
         # A fetch that waits is answered once the standby has the records.
         kafka.send(fetch_all("t", end))
         os.kill(standby.pid, signal.SIGCONT)
         assert kafka.receive("fetch", KAFKA_VERSION).responses[0].partitions[0].records
-    eventually(lambda: native.end_offset("t") == end + 3 or None, what="all records", timeout_s=30)
-    assert native.produce("t", batch(b"last"), acks=ACKS_ALL).error == 0
+    eventually(lambda: wire.end_offset("t") == end + 3 or None, what="all records", timeout_s=30)
+    assert wire.produce("t", batch(b"last"), acks=ACKS_ALL).error == 0
 
 
 def fetch_all(topic: str, offset: int) -> object:
@@ -112,35 +110,35 @@ def fetch_all(topic: str, offset: int) -> object:
     return kafka_fetch_request(KAFKA_VERSION, topic, offset, max_wait_ms=30_000)
 
 
-def test_a_produce_waits_for_its_timeout_at_most(active: Daemon, standby: Standby, native: WireClient) -> None:
-    native.create_topic("timeouts")
-    end = until_accepted(native, "timeouts") + 1
+def test_a_produce_waits_for_its_timeout_at_most(active: Daemon, standby: Standby, wire: WireClient) -> None:
+    wire.create_topic("timeouts")
+    end = until_accepted(wire, "timeouts") + 1
     request = produce_request("timeouts", batch(b"late"), acks=ACKS_ALL)
     request.timeout_ms = 0
     with frozen(standby):
-        answer = native.call(ApiKey.PRODUCE, request).topics[0].partitions[0]
+        answer = wire.call(request).topics[0].partitions[0]
         assert answer.error is ErrorCode.REQUEST_TIMED_OUT
-    eventually(lambda: native.end_offset("timeouts") == end + 1 or None, what="the late record", timeout_s=30)
+    eventually(lambda: wire.end_offset("timeouts") == end + 1 or None, what="the late record", timeout_s=30)
 
 
 async def test_the_requirement_is_changed_while_the_broker_runs(
-    active: Daemon, standby: Standby, native: WireClient
+    active: Daemon, standby: Standby, wire: WireClient
 ) -> None:
-    native.create_topic("changes")
-    end = until_accepted(native, "changes") + 1
+    wire.create_topic("changes")
+    end = until_accepted(wire, "changes") + 1
     async with Admin(AdminConfig(bootstrap=active.bootstrap)) as admin:
         with frozen(standby):
-            native.send(ApiKey.PRODUCE, produce_request("changes", batch(b"waits"), acks=ACKS_ALL))
+            wire.send(produce_request("changes", batch(b"waits"), acks=ACKS_ALL))
             await admin.alter_configs(broker="", set_to={"standby.min.acks": "0"})
-            assert native.receive().error == 0
-            assert native.end_offset("changes") == end + 1
-            assert native.produce("changes", batch(b"alone"), acks=ACKS_ALL).error == 0
-            assert native.end_offset("changes") == end + 2
+            assert wire.receive().topics[0].partitions[0].error == 0
+            assert wire.end_offset("changes") == end + 1
+            assert wire.produce("changes", batch(b"alone"), acks=ACKS_ALL).error == 0
+            assert wire.end_offset("changes") == end + 2
             await admin.alter_configs(broker="", set_to={"standby.min.acks": "1"})
-            assert native.end_offset("changes") == end + 2
-            assert native.produce("changes", batch(b"leader"), acks=1).error == 0
-            assert native.end_offset("changes") == end + 2
-    eventually(lambda: native.end_offset("changes") == end + 3 or None, what="the last record", timeout_s=30)
+            assert wire.end_offset("changes") == end + 2
+            assert wire.produce("changes", batch(b"leader"), acks=1).error == 0
+            assert wire.end_offset("changes") == end + 2
+    eventually(lambda: wire.end_offset("changes") == end + 3 or None, what="the last record", timeout_s=30)
 
 
 async def test_without_a_standby_nothing_is_committed_and_a_restart_shows_nothing_new(

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from barnabas import Admin, AdminConfig, Producer, ProducerConfig
-from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.cluster.standby import PartitionEnd, StandbyAction, StandbyRequest, StandbyResponse
 from tests.broker.partitions.test_fetch_old_formats import LOG_NAME, OLD, serve_old_log
 from tests.support.authorization.describe_world import JAAS, call, log_in, prepare
@@ -121,9 +120,7 @@ def test_a_frozen_broker_refuses_writes_until_it_thaws_and_hands_over_only_when_
     with KafkaWire(active.host, active.port) as kafka, WireClient(active.host, active.port) as wire:
 
         def ask(action: StandbyAction, number: int, time_ms: int = 0) -> StandbyResponse:
-            found: StandbyResponse = wire.call(
-                ApiKey.STANDBY, StandbyRequest(action=action, max_wait_ms=time_ms, number=number)
-            )
+            found: StandbyResponse = wire.call(StandbyRequest(action=action, max_wait_ms=time_ms, number=number))
             return found
 
         def is_created(name: str) -> int:
@@ -254,14 +251,12 @@ async def test_a_planned_switch_stops_the_mirrors_of_the_active_broker_and_the_n
         await produce(source, "t", 0, 3)
         await until(active, has_copied(3))
         with WireClient(active.host, active.port) as wire:
-            frozen = wire.call(
-                ApiKey.STANDBY, StandbyRequest(action=StandbyAction.FREEZE, max_wait_ms=60_000, number=1)
-            )
+            frozen = wire.call(StandbyRequest(action=StandbyAction.FREEZE, max_wait_ms=60_000, number=1))
             assert [each for each in frozen.ends if each.topic == "t"] == [PartitionEnd("t", 0, 3)]
             await produce(source, "t", 0, 4)
             found = await until(active, lambda _: True)
             assert [(each.state, each.offset) for each in found.partitions] == [("waiting", 3)]
-            wire.call(ApiKey.STANDBY, StandbyRequest(action=StandbyAction.UNFREEZE))
+            wire.call(StandbyRequest(action=StandbyAction.UNFREEZE))
         await until(active, has_copied(7))
         standby.until()
         await asyncio.to_thread(standby.promote, planned=True)

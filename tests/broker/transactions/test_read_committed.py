@@ -11,7 +11,6 @@ import pytest
 
 from barnabas.clients.config import ConsumerConfig
 from barnabas.clients.consumer.consumer import Consumer
-from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.data.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -19,12 +18,11 @@ from barnabas.protocol.messages.data.delete_records import (
 )
 from barnabas.protocol.messages.data.describe_producers import DescribeProducersRequest, DescribeProducersTopic
 from barnabas.protocol.messages.data.fetch import READ_COMMITTED
-from barnabas.protocol.native import codec
 from tests.support.daemon import Daemon, start_daemon
 from tests.support.kafka.kafka_wire import KafkaWire
 from tests.support.transactions.committed_reads import end_offset, fetch_committed
 from tests.support.transactions.desk import Desk
-from tests.support.wire import WireClient, fetch_request
+from tests.support.wire import WireClient, fetch_requests
 
 TOPIC = "ledger"
 SEGMENT_BYTES = "1500"
@@ -109,15 +107,13 @@ def test_a_waiting_fetch_is_answered_by_the_commit(daemon: Daemon, wire: WireCli
     wire.create_topic("awaited")
     desk = Desk(wire, kafka, "awaited", levels=(2,))
     with WireClient(daemon.host, daemon.port) as reader:
-        request = fetch_request("awaited", 0, max_wait_ms=LONG_POLL_MS)
-        request.isolation = READ_COMMITTED
-        reader.send(ApiKey.FETCH, request)
+        reader.send(fetch_requests("awaited", [(0, 0, 1 << 20)], max_wait_ms=LONG_POLL_MS, isolation=READ_COMMITTED))
         desk.write(0, b"one")
         desk.write(0, b"two")
         desk.end(0, is_commit=True)
-        (result,) = codec.decode_response(reader.receive()).topics[0].partitions
+        (result,) = reader.receive().topics[0].partitions
     assert result.last_stable_offset == 3
-    assert result.data
+    assert result.records
 
 
 def test_describe_producers_shows_where_an_open_transaction_began(
@@ -128,7 +124,7 @@ def test_describe_producers_shows_where_an_open_transaction_began(
 
     def described() -> tuple[int, int, int]:
         request = DescribeProducersRequest(topics=[DescribeProducersTopic(name="described", partitions=[0])])
-        (found,) = wire.call(ApiKey.DESCRIBE_PRODUCERS, request).topics[0].partitions[0].producers
+        (found,) = wire.call(request).topics[0].partitions[0].producers
         return found.epoch, found.coordinator_epoch, found.transaction_start_offset
 
     desk.write(0, b"one")
@@ -151,7 +147,7 @@ def test_records_of_an_open_transaction_can_be_deleted_and_its_marker_still_ends
         topics=[DeleteRecordsTopic(name="deleted", partitions=[DeleteRecordsPartition(partition=0, offset=2)])],
         timeout_ms=10_000,
     )
-    assert wire.call(ApiKey.DELETE_RECORDS, request).topics[0].partitions[0].error == 0
+    assert wire.call(request).topics[0].partitions[0].error == 0
     assert end_offset(kafka, "deleted", 0, committed=True) == 2
     desk.end(0, is_commit=False)
     assert end_offset(kafka, "deleted", 0, committed=True) == 3

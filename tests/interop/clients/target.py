@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from barnabas.protocol.compression import CODECS, Codec
-from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.data.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from barnabas.protocol.records import Record
 from tests.interop.clients.recording import RecordingProxy
@@ -70,7 +69,7 @@ class Target(ABC):
 
 
 class BarnabasTarget(Target):
-    """Barnabas, set up over the native dialect, so that the features involve both dialects."""
+    """Barnabas, set up by the test client that shares its messages."""
 
     name = "Barnabas"
 
@@ -97,7 +96,7 @@ class BarnabasTarget(Target):
             topics=[ListOffsetsTopic(name=topic, partitions=[ListOffsetsPartition(partition=0, timestamp=_EARLIEST)])],
         )
         with WireClient(self._daemon.host, self._daemon.port) as client:
-            offset: int = client.call(ApiKey.LIST_OFFSETS, request).topics[0].partitions[0].offset
+            offset: int = client.call(request).topics[0].partitions[0].offset
             return offset
 
     def restart(self) -> None:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from tests.support.daemon import Daemon
-from tests.support.kafka.kafka_wire import TIMEOUT_S, KafkaWire
+from tests.support.frame_connection import TIMEOUT_S
+from tests.support.kafka.kafka_wire import KafkaWire
 
 
 class Pair:

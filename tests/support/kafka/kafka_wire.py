@@ -10,19 +10,17 @@ read.
 from __future__ import annotations
 
 import io
-import socket
 import struct
 from datetime import timedelta
 from importlib import import_module
-from types import ModuleType, TracebackType
-from typing import Any, Self
+from types import ModuleType
+from typing import Any
 from uuid import UUID
 
 from kio.serial import entity_reader, entity_writer
 
+from tests.support.frame_connection import FrameConnection
 from tests.support.kafka.definitions import NEWEST, definition, message_name
-
-TIMEOUT_S = 30.0
 
 
 def schema(api: str, version: int, kind: str) -> ModuleType:
@@ -144,21 +142,8 @@ def fetch_request(
     )
 
 
-class KafkaWire:
+class KafkaWire(FrameConnection):
     """One connection. `call` sends a request and reads its response; `send` and `receive` do one half each."""
-
-    def __init__(self, host: str, port: int, source: str = "") -> None:
-        """`source` is the client's address, of this machine; "": the system's choice."""
-        self.socket = socket.create_connection((host, port), timeout=TIMEOUT_S, source_address=(source, 0))
-        self.correlation_id = 0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.socket.close()
 
     def send(self, request: Any) -> None:
         """Send an entity with the next correlation id, without waiting for the response."""
@@ -170,10 +155,6 @@ class KafkaWire:
         correlation_id, answer = answer_of(api, version, self.receive_frame())
         assert correlation_id == self.correlation_id
         return answer
-
-    def receive_frame(self) -> bytes:
-        """Read the bytes of the next response after its size."""
-        return self._read(int.from_bytes(self._read(4), "big"))
 
     def call(self, api: str, version: int, **fields: Any) -> Any:
         """Send a request with these fields, and return the response."""
@@ -217,20 +198,3 @@ class KafkaWire:
 
     def _id(self, version: int, topic: str) -> UUID | None:
         return self.topic_id(topic) if version >= 13 else None
-
-    def is_closed_by_broker(self) -> bool:
-        """Wait for data; return whether the broker closes the connection without sending a byte."""
-        try:
-            return self.socket.recv(1) == b""
-        except ConnectionResetError:
-            return True
-
-    def _read(self, size: int) -> bytes:
-        parts = []
-        while size:
-            part = self.socket.recv(min(size, 1 << 20))
-            if not part:
-                raise ConnectionError("the broker closed the connection")
-            parts.append(part)
-            size -= len(part)
-        return b"".join(parts)

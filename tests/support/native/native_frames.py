@@ -69,6 +69,17 @@ def native_frame(header: bytes, records: bytes) -> bytes:
     return struct.pack(">iI", 4 + len(header) + len(records), 0xB7 << 24 | len(header)) + header + records
 
 
+def native_request(api: int, body: dict[str, Any], records: bytes = b"", correlation_id: int = 1) -> bytes:
+    """Return a request in the shortest encoding, with its size field."""
+    return native_frame(msgpack.packb([api, 0, correlation_id, "wire", body]), records)
+
+
+def answer_fields(frame: bytes) -> list[Any]:
+    """Return api, version, correlation id, error code and body of an answer, given without its size field."""
+    fields: list[Any] = msgpack.unpackb(frame[4 : 4 + int.from_bytes(frame[1:4], "big")])
+    return fields
+
+
 def spoil_body(body: dict[str, Any], spoil: str, chance: random.Random) -> None:
     """Change a body so that it is refused, or has a key more; the faults of records are left to the caller."""
     if spoil == "unknown key":
