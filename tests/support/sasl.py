@@ -29,15 +29,14 @@ from barnabas.config.listeners import Listener
 from barnabas.protocol.framing import FrameLimit
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.cluster.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from barnabas.protocol.messages.security.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 from barnabas.protocol.messages.topics.metadata import MetadataResponse
-from barnabas.protocol.native import codec
 from barnabas.protocol.sasl.exchange import SaslServer
 from barnabas.protocol.sasl.plain import PlainServer
 from barnabas.protocol.sasl.scram_keys import SCRAM_SHA_256, keys_of_password
 from barnabas.protocol.sasl.scram_server import ScramServer, TokenLogin
 from tests.support.kafka.kafka_wire import message_type, request_frame, schema
 from tests.support.manual_loop import InlineExecutor, ManualLoop
+from tests.support.native.native_frames import answer_fields, native_request
 
 PASSWORDS = {"alice": "pencil", "bob": "bob's secret"}
 DELAY_SECONDS = 0.1
@@ -265,25 +264,27 @@ class GatedPeer:
         kio = schema("metadata", 4, "request")
         return self.kafka("metadata", 4, topics=(kio.MetadataRequestTopic(name="t"),), allow_auto_topic_creation=False)
 
-    def native(self, api: ApiKey, request: Any) -> codec.ResponseHeader | None:
-        """Send a request of the native dialect."""
+    def native(self, api: ApiKey, **body: Any) -> dict[str, Any] | None:
+        """Send a request of the native dialect; return the body of the answer, None if there is none yet."""
         self._correlation_id += 1
-        body = b"".join(codec.encode_request(api, self._correlation_id, "native", request))
-        self.send(body)
+        self.send(native_request(api, body, correlation_id=self._correlation_id))
         return self.native_answer()
 
-    def native_answer(self) -> codec.ResponseHeader | None:
-        """Return the only answer that has arrived, None if there is none."""
+    def native_answer(self) -> dict[str, Any] | None:
+        """Return the body of the only answer that has arrived, None if there is none."""
         frames = self.received()
         if not frames:
             return None
         (frame,) = frames
-        return codec.read_response(memoryview(frame))
+        *_, error, body = answer_fields(frame)
+        assert error == 0, body
+        found: dict[str, Any] = body
+        return found
 
-    def native_handshake(self, mechanism: str) -> codec.ResponseHeader | None:
+    def native_handshake(self, mechanism: str) -> dict[str, Any] | None:
         """Send a native sasl_handshake."""
-        return self.native(ApiKey.SASL_HANDSHAKE, SaslHandshakeRequest(mechanism=mechanism))
+        return self.native(ApiKey.SASL_HANDSHAKE, mechanism=mechanism)
 
-    def native_authenticate(self, message: bytes) -> codec.ResponseHeader | None:
+    def native_authenticate(self, message: bytes) -> dict[str, Any] | None:
         """Send a native sasl_authenticate."""
-        return self.native(ApiKey.SASL_AUTHENTICATE, SaslAuthenticateRequest(auth_bytes=message))
+        return self.native(ApiKey.SASL_AUTHENTICATE, auth_bytes=message)

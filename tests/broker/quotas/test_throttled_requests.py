@@ -21,7 +21,6 @@ from barnabas.broker.quotas.mutation import mutation_quota
 from barnabas.broker.security.principal import user
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
-from barnabas.protocol.messages.cluster.api_versions import ApiVersionsRequest
 from barnabas.protocol.messages.data.produce import (
     ProducePartitionResult,
     ProduceRequest,
@@ -29,9 +28,9 @@ from barnabas.protocol.messages.data.produce import (
     ProduceTopicResult,
 )
 from barnabas.protocol.messages.topics.topics import CreatePartitionsResponse
-from barnabas.protocol.native import codec
 from barnabas.protocol.native import dialect as native
 from tests.support.kafka.kafka_wire import answer_of, produce_request, request_frame, schema
+from tests.support.native.native_frames import answer_fields, native_request
 from tests.support.piped_connection import Harness
 
 BATCH = bytes(1000)
@@ -330,13 +329,11 @@ def test_partitions_above_the_rate_are_refused_or_throttled_afterwards(broker: B
 def test_the_native_dialect_has_the_throttle_time_in_its_body(broker: Broker) -> None:
     broker.set_quotas(producer_byte_rate=1.0)
     connection = broker.connect()
-    request = ProduceRequest(acks=1, timeout_ms=1000, topics=[])
-    frame = b"".join(codec.encode_request(ApiKey.PRODUCE, 7, "app", request))
+    frame = native_request(ApiKey.PRODUCE, {"acks": 1, "topics": []})
     broker.outcome = lambda session, request: ProduceResponse(topics=[])
     connection.feed(frame)
-    answer = codec.read_response(memoryview(connection.pipe.written)[4:])
-    assert answer.throttle_ms == (len(frame) - 4 - 10) * 1000
-    assert codec.decode_response(answer) == ProduceResponse(topics=[])
+    *_, error, body = answer_fields(connection.pipe.written[4:])
+    assert (error, body) == (0, {"topics": [], "throttle_ms": (len(frame) - 4 - 10) * 1000})
 
 
 def test_an_unserved_request_of_the_native_dialect_counts(
@@ -344,9 +341,7 @@ def test_an_unserved_request_of_the_native_dialect_counts(
 ) -> None:
     broker.set_quotas(request_percentage=0.0001)
     connection = broker.connect()
-    frame = bytearray(
-        b"".join(codec.encode_request(ApiKey.API_VERSIONS, 7, "app", ApiVersionsRequest(client="", client_version="")))
-    )
+    frame = bytearray(native_request(ApiKey.API_VERSIONS, {"client": "", "client_version": ""}))
     frame[frame.index(b"\x95") + 2] = 99  # the version
     read = native.refuse_unknown
 

@@ -12,12 +12,9 @@ import pytest
 from barnabas.broker.security.sasl.unauthenticated import CROWDED_OUT
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
-from barnabas.protocol.messages.cluster.api_versions import ApiVersionsRequest
-from barnabas.protocol.messages.topics.metadata import MetadataRequest
-from barnabas.protocol.native import codec
-from barnabas.protocol.native.frame import pack_header
 from barnabas.protocol.sasl.scram_client import ScramClient
 from barnabas.protocol.sasl.scram_keys import SCRAM_SHA_256
+from tests.support.native.native_frames import native_request
 from tests.support.sasl import DELAY_SECONDS, MAX_RECEIVE_BYTES, GatedListener, GatedPeer
 
 DELAY_MS = round(DELAY_SECONDS * 1000)
@@ -110,16 +107,14 @@ def test_a_bare_exchange_fails_without_an_answer(peer: GatedPeer) -> None:
 
 
 def test_a_native_client_authenticates(server: GatedListener, peer: GatedPeer) -> None:
-    hello = peer.native(ApiKey.API_VERSIONS, ApiVersionsRequest(client="test", client_version="1"))
-    assert hello is not None
-    assert hello.error == 0
+    assert peer.native(ApiKey.API_VERSIONS, client="test", client_version="1") is not None
     handshake = peer.native_handshake("PLAIN")
     assert handshake is not None
-    assert set(codec.decode_response(handshake).mechanisms) == {"PLAIN", "SCRAM-SHA-256"}
+    assert set(handshake["mechanisms"]) == {"PLAIN", "SCRAM-SHA-256"}
     answer = peer.native_authenticate(b"\0alice\0pencil")
     assert answer is not None
-    assert codec.decode_response(answer).error == 0
-    assert peer.native(ApiKey.METADATA, MetadataRequest.of_names(None)) is not None
+    assert answer["error"] == 0
+    assert peer.native(ApiKey.METADATA, topics=None) is not None
     assert server.served == ["metadata as User:alice"]
 
 
@@ -130,18 +125,16 @@ def test_a_native_client_reads_why_it_is_refused(server: GatedListener) -> None:
     peer.loop.pass_time(DELAY_MS)
     answer = peer.native_answer()
     assert answer is not None
-    response = codec.decode_response(answer)
-    assert response.error == ErrorCode.SASL_AUTHENTICATION_FAILED
-    assert response.message == "Authentication failed: Invalid username or password"
+    assert answer["error"] == ErrorCode.SASL_AUTHENTICATION_FAILED
+    assert answer["message"] == "Authentication failed: Invalid username or password"
 
     peer = server.connect()
     peer.native_handshake("GSSAPI")
     peer.loop.pass_time(DELAY_MS)
     answer = peer.native_answer()
     assert answer is not None
-    response = codec.decode_response(answer)
-    assert response.error == ErrorCode.UNSUPPORTED_SASL_MECHANISM
-    assert set(response.mechanisms) == {"PLAIN", "SCRAM-SHA-256"}
+    assert answer["error"] == ErrorCode.UNSUPPORTED_SASL_MECHANISM
+    assert set(answer["mechanisms"]) == {"PLAIN", "SCRAM-SHA-256"}
     assert peer.is_closed()
 
 
@@ -189,7 +182,7 @@ def test_api_versions_may_be_repeated_until_it_is_answered_well(peer: GatedPeer)
 def test_a_native_hello_that_does_not_decode_ends_the_authentication(
     server: GatedListener, peer: GatedPeer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    peer.send(bytes(pack_header([ApiKey.API_VERSIONS, 0, 1, "test", {"client": 5}], 0)) * 2)
+    peer.send(native_request(ApiKey.API_VERSIONS, {"client": 5}) * 2)
     assert peer.is_closed()
     assert not peer.received()
     assert server.probes.authentications.failed == {("SECURE", "none"): 1}

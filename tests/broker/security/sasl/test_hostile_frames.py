@@ -9,18 +9,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from barnabas.protocol.messages.api_key import ApiKey
-from barnabas.protocol.messages.security.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
-from barnabas.protocol.native import codec
 from tests.support.kafka.kafka_wire import framed, message_type, request_frame
+from tests.support.native.native_frames import native_request
 from tests.support.sasl import GatedListener
 
 
 def kafka(api: str, version: int, **fields: object) -> bytes:
     return request_frame(message_type(api, version, "request")(**fields), 1)
-
-
-def native(api: ApiKey, request: object) -> bytes:
-    return b"".join(codec.encode_request(api, 1, "native", request))
 
 
 FRAMES = [
@@ -32,8 +27,8 @@ FRAMES = [
     kafka("sasl_authenticate", 1, auth_bytes=b"n,,n=alice,r=abcdef"),
     kafka("sasl_authenticate", 2, auth_bytes=b"c=biws,r=abcdef,p=AAAA"),
     kafka("metadata", 4, topics=(), allow_auto_topic_creation=False),
-    native(ApiKey.SASL_HANDSHAKE, SaslHandshakeRequest(mechanism="SCRAM-SHA-256")),
-    native(ApiKey.SASL_AUTHENTICATE, SaslAuthenticateRequest(auth_bytes=b"n,,n=alice,r=abcdef")),
+    native_request(ApiKey.SASL_HANDSHAKE, {"mechanism": "SCRAM-SHA-256"}),
+    native_request(ApiKey.SASL_AUTHENTICATE, {"auth_bytes": b"n,,n=alice,r=abcdef"}),
     framed(b"\0alice\0wrong"),
     framed(b"n,,n=alice,r=abcdef"),
 ]
