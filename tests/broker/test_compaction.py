@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.topics.explain_topic import ExplainTopicRequest
+from barnabas.protocol.messages.topics.cleaning import CleaningRequest
 from barnabas.protocol.records import Codec
 from demo.flights import Flight, load_flights
 from tests.broker.test_changes_at_run_time import ALL_BROKERS, alter, topic
@@ -44,12 +44,10 @@ def updates(count: int, keys: int, *, seed: int = 1, value_bytes: int = 100) -> 
     return [(b"key-%d" % draw.randrange(keys), b"%d-" % number + bytes(value_bytes)) for number in range(count)]
 
 
-def cleaning_of(wire: WireClient, name: str, partition: int = 0) -> tuple[int, float, str | None]:
-    """Return first dirty offset, dirty ratio and error of the partition from explain_topic."""
-    (explained,) = wire.call(ExplainTopicRequest(topic=name, partition=partition)).partitions
-    found = explained.compaction
-    assert found is not None
-    return found.first_dirty_offset, found.dirty_ratio, found.error
+def cleaning_of(wire: WireClient, name: str, partition: int = 0) -> tuple[int, float, str]:
+    """Return clean offset, dirty ratio and state of the partition."""
+    (found,) = [log for log in wire.call(CleaningRequest(topics=[name])).logs if log.partition == partition]
+    return found.first_dirty_offset, found.dirty_ratio, found.cleaning_state
 
 
 def connect(daemon: Daemon) -> WireClient:
@@ -71,7 +69,7 @@ def test_the_last_record_of_each_key_stays_at_its_offset_and_so_does_the_tail(tm
         # A round raises the checkpoint before it is counted and logged.
         await_until(daemon, lambda: "cleaned table-0: from=0" in daemon.log, "the line of the round")
         assert metric(daemon, "barnabas_cleaner_read_records_total") >= clean_to
-        assert cleaning_of(wire, "table") == (clean_to, 0.0, None)
+        assert cleaning_of(wire, "table") == (clean_to, 0.0, "idle")
         feed(wire, "table", updates(2000, 50, seed=2), codec=codec)
         clean_to = await_clean(daemon, "table")
         found = read_all(wire, "table")
@@ -285,11 +283,10 @@ def test_a_corrupt_batch_in_the_dirty_part_marks_its_partition_and_the_others_go
                 "the mark",
             )
             assert metric(daemon, "barnabas_cleaner_uncleanable_bytes", directory) > 0
-            first_dirty, dirty_ratio, error = cleaning_of(wire, "table")
-            assert (first_dirty, dirty_ratio) == (0, 1.0)
-            assert error is not None
-            assert error.startswith("cannot be cleaned: ")
-            assert segment.name in error
+            clean_offset_told, dirty_ratio, state = cleaning_of(wire, "table")
+            assert (clean_offset_told, dirty_ratio) == (-1, 1.0)
+            assert state.startswith("uncleanable: cannot be cleaned: ")
+            assert segment.name in state
             feed(wire, "table", updates(1000, 20, seed=5), 1)
             assert await_clean(daemon, "table", 1) > clean_to
             # Retention is suspended too, but not in the other partition.
