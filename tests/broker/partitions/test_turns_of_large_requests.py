@@ -104,7 +104,7 @@ class Access:
         return 8
 
 
-SESSION: Any = SimpleNamespace(access=Access())
+SESSION: Any = SimpleNamespace(access=Access(), is_own=False)
 STORE: Any = SimpleNamespace(image=MetadataImage(), cluster_id="c", node_id=1)
 ADDRESSES: Any = SimpleNamespace(address_for=lambda session: SimpleNamespace(node_id=1, host="h", port=9))
 NOTHING: Any = None
