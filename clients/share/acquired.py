@@ -11,7 +11,7 @@ from barnabas.clients.config import ShareConsumerConfig
 from barnabas.clients.errors import CorruptBatchError
 from barnabas.clients.records import ShareRecord
 from barnabas.protocol.errors import DecodeError
-from barnabas.protocol.kafka.client.share_members import AcquiredOffsets, FetchedSharePartition
+from barnabas.protocol.messages.share.share_fetch import AcquiredRecords, ShareFetchPartition
 from barnabas.protocol.records.batch import RecordBatch, iter_batches
 from barnabas.protocol.records.reader import read_records
 from barnabas.protocol.topic_partition import TopicPartition
@@ -36,17 +36,17 @@ class Acquired:
 
 
 def read_acquired(
-    topic_partition: TopicPartition, fetched: FetchedSharePartition, config: ShareConsumerConfig
+    topic_partition: TopicPartition, fetched: ShareFetchPartition, config: ShareConsumerConfig
 ) -> Acquired:
     """Decode the acquired records. Raises nothing: offsets of a corrupt batch, and those after it, are unread."""
     result = Acquired()
-    acquired = sorted(fetched.acquired)
+    acquired = sorted(fetched.acquired, key=lambda each: each.first_offset)
     at, previous = 0, -1
     topic, partition = topic_partition
     end = 0
     batch: RecordBatch | None = None
     try:
-        for batch in iter_batches(fetched.records):
+        for batch in iter_batches(fetched.data):
             if config.check_crcs:
                 batch.ensure_valid()
             if not batch.is_control:
@@ -70,8 +70,8 @@ def read_acquired(
     return result
 
 
-def _missing(acquired: Sequence[AcquiredOffsets], read: Set[int]) -> Iterator[tuple[int, int]]:
-    for first, last, count in acquired:
-        for offset in range(first, last + 1):
+def _missing(acquired: Sequence[AcquiredRecords], read: Set[int]) -> Iterator[tuple[int, int]]:
+    for each in acquired:
+        for offset in range(each.first_offset, each.last_offset + 1):
             if offset not in read:
-                yield offset, count
+                yield offset, each.delivery_count

@@ -43,19 +43,18 @@ from barnabas.clients.share.acquired import read_acquired
 from barnabas.clients.share.held_records import HeldRecord, HeldRecords
 from barnabas.clients.share.share_session import ShareSession
 from barnabas.protocol.errors import RETRIABLE_CODES, ErrorCode
-from barnabas.protocol.kafka.client.share_members import (
-    RENEW_FROM,
-    SHARE_ACKNOWLEDGE,
-    SHARE_FETCH,
-    FetchedSharePartition,
-    ShareFetchAnswer,
-)
+from barnabas.protocol.kafka.client.share_members import SHARE_ACKNOWLEDGE, SHARE_FETCH
 from barnabas.protocol.messages.share import share_fetch
 from barnabas.protocol.messages.share.share_acknowledge import (
     ShareAcknowledgeRequest,
     ShareAcknowledgeResponse,
 )
-from barnabas.protocol.messages.share.share_fetch import ShareFetchRequest
+from barnabas.protocol.messages.share.share_fetch import (
+    RENEW_FROM,
+    ShareFetchPartition,
+    ShareFetchRequest,
+    ShareFetchResponse,
+)
 from barnabas.protocol.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -240,16 +239,16 @@ class LeaderRequests:
         taken: Taken = self._pending.take() if self._session.is_open else {}
         topics, forgotten = self._session.next_fetch(self.partitions, topics_of(taken))
         request = ShareFetchRequest(
-            config.group,
-            self._member_id,
-            self._session.epoch,
-            config.max_wait_ms,
-            config.min_bytes,
-            config.max_bytes,
-            config.max_poll_records,
-            config.max_poll_records,
-            topics,
-            forgotten,
+            group_id=config.group,
+            member_id=self._member_id,
+            session_epoch=self._session.epoch,
+            max_wait_ms=config.max_wait_ms,
+            min_bytes=config.min_bytes,
+            max_bytes=config.max_bytes,
+            max_records=config.max_poll_records,
+            batch_size=config.max_poll_records,
+            topics=topics,
+            forgotten=forgotten,
             acquire_mode=share_fetch.RECORD_LIMIT
             if config.acquire_mode == RECORD_LIMIT
             else share_fetch.BATCH_OPTIMIZED,
@@ -257,7 +256,7 @@ class LeaderRequests:
         sent_at = self._loop.time()
         self._is_fetching = True
         try:
-            answer: ShareFetchAnswer = await connection.request(
+            answer: ShareFetchResponse = await connection.request(
                 SHARE_FETCH, request, timeout_ms=config.request_timeout_ms + config.max_wait_ms
             )
         except BaseException as error:  # also when the task is cancelled
@@ -283,7 +282,7 @@ class LeaderRequests:
         if repeats or any(refusals):
             await self._pause()
 
-    def _take_in(self, topic_id: bytes, fetched: FetchedSharePartition, deadline: float) -> bool:
+    def _take_in(self, topic_id: bytes, fetched: ShareFetchPartition, deadline: float) -> bool:
         """Take a partition's records; return whether it was refused for now."""
         name = self._reader.name_of(topic_id)
         if name is None:

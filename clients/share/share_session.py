@@ -45,8 +45,9 @@ class ShareSession:
             by_id.setdefault(topic_id, []).append(AcknowledgePartition(partition=partition, batches=[]))
         for topic_id, partition in sorted(self._partitions - wanted):
             if not forgotten or forgotten[-1].topic_id != topic_id:
-                forgotten.append(ForgottenTopic(topic_id, []))
-            forgotten[-1].partitions.append(partition)
+                numbers: list[int] = []
+                forgotten.append(ForgottenTopic(topic_id=topic_id, partitions=numbers))
+            numbers.append(partition)
         self._partitions = wanted
         return [AcknowledgeTopic(topic_id=each, partitions=some) for each, some in by_id.items()], forgotten
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import Any, Final, NamedTuple, Protocol, cast
+from typing import Any, Final, NamedTuple, cast
 
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
@@ -20,22 +20,6 @@ from barnabas.protocol.wire.pieces import Pieces
 from barnabas.protocol.wire.structures import Request, StoredAnswer
 
 MAX_INT32: Final = 0x7FFF_FFFF
-
-
-class ApiCodec(Protocol):
-    """The functions of the module of an API whose codec is written by hand."""
-
-    def decode_request(self, version: int, body: memoryview) -> Any:
-        """Return the request. Raises DecodeError."""
-        ...
-
-    def encode_response(self, version: int, response: Any) -> bytes | Pieces:
-        """Return the response's body."""
-        ...
-
-    def encode_error(self, version: int, request: Any, code: ErrorCode, message: str) -> bytes | Pieces:
-        """Return the body that refuses a whole request."""
-        ...
 
 
 class KafkaApi(NamedTuple):
@@ -55,13 +39,10 @@ class KafkaApi(NamedTuple):
     """Whether Kafka holds `highest` back as unstable: for Barnabas' own clients, or unstable.api.versions.enable=true.
     """
 
-    codec: str = ""
-    """Module of its codec beside this one, where that is written by hand."""
-
     @property
     def module(self) -> str:
         """Full name of the module that its first request loads."""
-        return f"barnabas.protocol.kafka.{self.codec}" if self.codec else f"barnabas.protocol.messages.{self.messages}"
+        return f"barnabas.protocol.messages.{self.messages}"
 
     def highest_for(self, *, unstable: bool) -> int:
         """Return the highest version, with or without an unstable one."""
@@ -71,12 +52,12 @@ class KafkaApi(NamedTuple):
     def request(self) -> type[Request[Any]]:
         """The class of its requests."""
         name = "".join(word.capitalize() for word in self.key.label.split("_")) + "Request"
-        return cast(type[Request[Any]], getattr(import_module(f"barnabas.protocol.messages.{self.messages}"), name))
+        return cast(type[Request[Any]], getattr(import_module(self.module), name))
 
     @property
     def flexible_from(self) -> int:
         """Its first flexible version."""
-        return _HAND_FLEXIBLE_FROM[self.key] if self.codec else self.request.flexible_from
+        return self.request.flexible_from
 
 
 KAFKA_APIS: Sequence[KafkaApi] = (
@@ -145,7 +126,7 @@ KAFKA_APIS: Sequence[KafkaApi] = (
     KafkaApi(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0, "topics.describe_topic_partitions"),
     KafkaApi(ApiKey.SHARE_GROUP_HEARTBEAT, 1, 1, "groups.share_group_heartbeat"),
     KafkaApi(ApiKey.SHARE_GROUP_DESCRIBE, 1, 1, "groups.share_group_describe"),
-    KafkaApi(ApiKey.SHARE_FETCH, 1, 2, "share.share_fetch", codec="share.share_fetch"),
+    KafkaApi(ApiKey.SHARE_FETCH, 1, 2, "share.share_fetch"),
     KafkaApi(ApiKey.SHARE_ACKNOWLEDGE, 1, 2, "share.share_acknowledge"),
     KafkaApi(ApiKey.INITIALIZE_SHARE_GROUP_STATE, 0, 0, "share.group_state"),
     KafkaApi(ApiKey.READ_SHARE_GROUP_STATE, 0, 0, "share.group_state"),
@@ -170,8 +151,6 @@ OWN_APIS: Sequence[KafkaApi] = (
 """Barnabas' own, which Kafka does not have."""
 
 
-_HAND_FLEXIBLE_FROM: Final = {ApiKey.FETCH: 12, ApiKey.SHARE_FETCH: 0}
-
 _SERVED: Final = {int(api.key): api for api in (*KAFKA_APIS, *OWN_APIS)}
 
 
@@ -186,21 +165,15 @@ class Route:
         self.is_flexible = version >= api.flexible_from
         self.is_unstable = version > api.highest_for(unstable=False)
         self.response_is_flexible = self.is_flexible and api.key != ApiKey.API_VERSIONS
-        self._in_pieces = not api.codec and issubclass(api.request.answer_type, StoredAnswer)
-        self.decode: Callable[[int, memoryview], Any] = (
-            import_module(api.module).decode_request if api.codec else api.request.decode
-        )
+        self._in_pieces = issubclass(api.request.answer_type, StoredAnswer)
+        self.decode: Callable[[int, memoryview], Any] = api.request.decode
 
     def encode(self, response: Any) -> bytes | Pieces:
         """Return the body of a response."""
-        if self.api.codec:
-            return cast(ApiCodec, import_module(self.api.module)).encode_response(self.version, response)
         return cast(bytes | Pieces, (response.pieces if self._in_pieces else response.encode)(self.version))
 
     def refusal(self, request: Any, code: ErrorCode, message: str) -> bytes | Pieces:
         """Return the body that refuses a whole request, as Kafka's getErrorResponse."""
-        if self.api.codec:
-            return cast(ApiCodec, import_module(self.api.module)).encode_error(self.version, request, code, message)
         return self.encode(request.refused(code, message))
 
 

@@ -176,7 +176,7 @@ class Struct(metaclass=StructType):
 
 
 class StoredAnswer(Struct):
-    """An answer with records that stay where they are stored: see StoredRecords."""
+    """An answer with records that stay where they are stored: see `types.StoredRecords`."""
 
     _pieces_encoders: ClassVar[dict[int, Callable[[Any], Pieces]]]
 

@@ -98,9 +98,11 @@ Message = Annotated[str | None, Sized("string", nullable_from=0, longest=MAX_MES
 Bytes = Annotated[bytes, Sized("bytes")]
 Records = Annotated[memoryview | None, Sized("records", nullable_from=0)]
 """Record batches, read as a view of the message; strings of such a message are copied once more."""
-StoredRecords = Annotated[RecordsPart, Sized("records", nullable_from=0)]
+StoredRecords = Annotated[RecordsPart, Sized("records")]
 """Record batches of an answer: the broker sends them from where they are stored, a client reads them as a view of the
-message, null as None."""
+message."""
+NullableStoredRecords = Annotated[RecordsPart, Sized("records", nullable_from=0)]
+"""The broker never sends null; None for a client."""
 SecretBytes = Annotated[bytes, Sized("bytes", is_secret=True)]
 """A password, or what suffices to log in."""
 NullableBytes = Annotated[bytes | None, Sized("bytes", nullable_from=0)]

@@ -31,6 +31,7 @@ from barnabas.protocol.messages.share.share_fetch import (
     ShareFetchResponse,
     ShareFetchTopic,
 )
+from barnabas.protocol.wire.pieces import NO_RECORDS
 
 if TYPE_CHECKING:
     import asyncio
@@ -237,7 +238,7 @@ class _Fetch:
             return 0, 0
         if records is None:
             return size, 0
-        results[key] = ShareFetchPartition(key[1], records=records, acquired=acquired)
+        results[key] = ShareFetchPartition(partition=key[1], records=records, acquired=acquired)
         served.partition.probe.bytes_out += size
         count = sum(each.last_offset - each.first_offset + 1 for each in acquired)
         served.partition.probe.records_out += count
@@ -245,7 +246,7 @@ class _Fetch:
 
     def _refuse(self, results: _Results, key: _Key, error: BrokerError) -> None:
         self._probe.count_error(error.code.name.lower())
-        results[key] = ShareFetchPartition(key[1], error.code, error.message)
+        results[key] = ShareFetchPartition(partition=key[1], error=error.code, message=error.message)
 
     def _resolve(self, results: _Results | Exception) -> None:
         if isinstance(results, Exception):
@@ -258,25 +259,25 @@ class _Fetch:
                 result = results.get(key)
                 if result is None:
                     if must_answer or is_first:
-                        results[key] = ShareFetchPartition(key[1])
+                        results[key] = ShareFetchPartition(partition=key[1])
                         partitions[key] = False
                     continue
-                if result.records is not None:
+                if result.records is not NO_RECORDS:
                     del partitions[key]  # the next fetch begins with others
                 partitions[key] = result.error is not ErrorCode.NONE
         for key, error in self._acknowledged.items():
-            result = results.setdefault(key, ShareFetchPartition(key[1]))
+            result = results.setdefault(key, ShareFetchPartition(partition=key[1]))
             if error is not None:
                 self._probe.count_error(error.code.name.lower())
                 result.acknowledge_error, result.acknowledge_message = error.code, error.message
         if self._session.quota is not None:
-            self._session.quota.fetched(sum(each.records.size for each in results.values() if each.records is not None))
+            self._session.quota.fetched(sum(each.records.size for each in results.values()))
         topics: dict[bytes, list[ShareFetchPartition]] = {}
         for (topic_id, _), result in results.items():
             topics.setdefault(topic_id, []).append(result)
         self.answer.resolve(
             ShareFetchResponse(
-                [ShareFetchTopic(topic_id, found) for topic_id, found in topics.items()],
+                topics=[ShareFetchTopic(topic_id=topic_id, partitions=found) for topic_id, found in topics.items()],
                 lock_timeout_ms=self._shares.settings_of(self._share_session.group_id).record_lock_duration_ms,
             )
         )

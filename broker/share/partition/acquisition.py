@@ -7,17 +7,10 @@ from typing import Final, NamedTuple
 
 from barnabas.broker.share.partition.in_flight import InFlightBatch, InFlightState, RecordState
 from barnabas.broker.share.partition.window import Window
+from barnabas.protocol.messages.share.share_fetch import AcquiredRecords
 
 _LEAST_THROTTLED: Final = 2
 """Deliveries of a record before fewer are delivered with it, whatever the limit."""
-
-
-class AcquiredRecords(NamedTuple):
-    """Offsets that a member got."""
-
-    first_offset: int
-    last_offset: int
-    delivery_count: int
 
 
 class Fetched(NamedTuple):
@@ -163,7 +156,7 @@ class Acquisition:
         for each in acquired:
             before = self._acquired[-1] if self._acquired else None
             if each is not acquired[0] and before is not None and _continues(before, each):
-                self._acquired[-1] = before._replace(last_offset=each.last_offset)
+                before.last_offset = each.last_offset
             else:
                 self._acquired.append(each)
         return len(acquired)
@@ -237,7 +230,7 @@ def _without(acquired: AcquiredRecords, first: int, last: int) -> list[AcquiredR
         return [acquired]
     parts = []
     if acquired.first_offset < first:
-        parts.append(acquired._replace(last_offset=first - 1))
+        parts.append(AcquiredRecords(acquired.first_offset, first - 1, acquired.delivery_count))
     if acquired.last_offset > last:
-        parts.append(acquired._replace(first_offset=last + 1))
+        parts.append(AcquiredRecords(last + 1, acquired.last_offset, acquired.delivery_count))
     return parts

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from barnabas.broker.probes import ShareProbe
     from barnabas.broker.repeated_warnings import RepeatedWarnings
     from barnabas.broker.share.coordinator import ShareCoordinator
-    from barnabas.broker.share.partition.acquisition import AcquiredRecords
     from barnabas.broker.share.partition.share_partition import Acknowledgement
+    from barnabas.protocol.messages.share.share_fetch import AcquiredRecords
     from barnabas.protocol.share.state_records import SharePartitionKey, StateBatch
     from barnabas.protocol.wire.pieces import RecordsPart
 

@@ -29,7 +29,8 @@ from barnabas.protocol.share.state_records import StateBatch
 
 if TYPE_CHECKING:
     from barnabas.broker.groups.share.settings import ShareGroupSettings
-    from barnabas.broker.share.partition.acquisition import AcquiredRecords, Fetched
+    from barnabas.broker.share.partition.acquisition import Fetched
+    from barnabas.protocol.messages.share.share_fetch import AcquiredRecords
 
 GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
 """Acknowledgement types."""

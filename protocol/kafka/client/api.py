@@ -1,4 +1,4 @@
-"""ClientApi: the two tables of an API and the versions that this client speaks."""
+"""ClientApi: the two messages of an API and the versions that this client speaks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.kafka.client_codec import after_tags, request_head
-from barnabas.protocol.kafka.schema import Message
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.wire.structures import MAX_ANSWER_ITEMS, Struct
 
@@ -21,8 +20,8 @@ class ClientApi(NamedTuple):
     key: ApiKey
     lowest: int
     highest: int
-    request: Message | type[Struct]
-    answer: Message | type[Struct]
+    request: type[Struct]
+    answer: type[Struct]
 
     def version_at(self, served: VersionRanges, highest: int | None = None) -> int | None:
         """Return the highest version that both sides have, None without one. `highest` lowers this side's limit."""
@@ -30,21 +29,17 @@ class ClientApi(NamedTuple):
         version = min(high, self.highest if highest is None else min(self.highest, highest))
         return version if version >= max(low, self.lowest) else None
 
-    def frame(self, version: int, correlation_id: int, client_id: str, request: Any) -> bytes:
+    def frame(self, version: int, correlation_id: int, client_id: str, request: Struct) -> bytes:
         """Return a request as a whole frame."""
-        table = self.request
-        body = table.write(version, request) if isinstance(table, Message) else bytes(request.encode(version))
-        is_flexible = version >= table.flexible_from
+        body = request.encode(version)
+        is_flexible = version >= self.request.flexible_from
         return request_head(self.key, version, correlation_id, client_id.encode(), len(body), is_flexible) + body
 
     def read(self, version: int, answer: memoryview) -> Any:
         """Return the value of an answer, which is given without its size and correlation id. Raises DecodeError."""
         if version >= self.answer.flexible_from and self.key is not ApiKey.API_VERSIONS:
             answer = after_tags(answer)
-        table = self.answer
         try:
-            if isinstance(table, Message):
-                return table.read(version, answer, MAX_ANSWER_ITEMS)
-            return table.decode(version, answer, MAX_ANSWER_ITEMS)
+            return self.answer.decode(version, answer, MAX_ANSWER_ITEMS)
         except DecodeError as error:
             raise DecodeError(f"{self.key.label}: {error}") from None

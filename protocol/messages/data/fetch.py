@@ -18,8 +18,8 @@ from barnabas.protocol.wire.types import (
     Int32,
     Int64,
     Nullable,
+    NullableStoredRecords,
     NullableString,
-    StoredRecords,
     String,
     Uuid,
 )
@@ -115,7 +115,7 @@ class FetchPartitionResult(Struct):
     snapshot: SnapshotId | None = tagged(2, since=12, default=None)
     aborted: Annotated[Sequence[AbortedTransaction] | None, Nullable()] = None
     preferred_read_replica: Int32 = since(11, default=-1)
-    records: StoredRecords = NO_RECORDS
+    records: NullableStoredRecords = NO_RECORDS
 
     @property
     def data(self) -> memoryview:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import NoReturn
 
 from barnabas.broker.groups.share.settings import ShareGroupSettings
-from barnabas.broker.share.partition.acquisition import AcquiredRecords, Fetched
+from barnabas.broker.share.partition.acquisition import Fetched
 from barnabas.broker.share.partition.in_flight import InFlightState
 from barnabas.broker.share.partition.share_partition import ACCEPT, RENEW, Acknowledgement, SharePartition
+from barnabas.protocol.messages.share.share_fetch import AcquiredRecords
 from barnabas.protocol.share.state_records import StateBatch
 
 LOCK_MS = 1000

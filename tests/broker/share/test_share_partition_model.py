@@ -119,19 +119,19 @@ class World:
             is_limited=is_limited,
             now_ms=self.now_ms,
         )
-        for first, last, count in acquired:
-            assert first <= last
-            for number in range(first, last + 1):
+        for each in acquired:
+            assert each.first_offset <= each.last_offset
+            for number in range(each.first_offset, each.last_offset + 1):
                 record = self.records.get(number)
                 if record is None:
                     continue
                 assert record.owner is None, f"{number} has two owners"
                 assert not record.is_done, f"{number} is delivered although it is done"
                 record.count += 1
-                assert count == record.count <= LIMIT, number
+                assert each.delivery_count == record.count <= LIMIT, number
                 record.owner, record.deadline_ms = member, self.now_ms + LOCK_MS
         if is_limited:
-            assert sum(last - first + 1 for first, last, _ in acquired) <= max_records
+            assert sum(each.last_offset - each.first_offset + 1 for each in acquired) <= max_records
         if wanted and not acquired:
             free = [each for each, record in self.records.items() if self._is_free(each, record)]
             in_reach = [each for each in free if offset <= each <= min(end, wanted[-1][1])]

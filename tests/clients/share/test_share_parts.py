@@ -24,16 +24,15 @@ from barnabas.clients.share.acknowledgements import (
 from barnabas.clients.share.acquired import read_acquired
 from barnabas.clients.share.held_records import HeldRecord, HeldRecords
 from barnabas.clients.share.share_session import ShareSession
-from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.kafka.client.share_members import AcquiredOffsets, FetchedSharePartition
 from barnabas.protocol.messages.share.share_acknowledge import (
     AcknowledgementBatch,
     AcknowledgePartition,
     AcknowledgeTopic,
 )
-from barnabas.protocol.messages.share.share_fetch import ForgottenTopic
+from barnabas.protocol.messages.share.share_fetch import AcquiredRecords, ForgottenTopic, ShareFetchPartition
 from barnabas.protocol.records.builder import RecordBatchBuilder
 from barnabas.protocol.topic_partition import TopicPartition
+from barnabas.protocol.wire.pieces import RecordBytes
 
 T, U = b"t" * 16, b"u" * 16
 PARTITION = TopicPartition("t", 0)
@@ -163,7 +162,7 @@ def test_a_session_names_partitions_once() -> None:
         asked(T, [part(1, [run_of(3, 3, [1])]), part(2, [])]),
         asked(U, [part(0, [])]),
     ]
-    assert forgotten == [ForgottenTopic(T, [0])]
+    assert forgotten == [ForgottenTopic(topic_id=T, partitions=[0])]
     session.accepted()
     assert session.epoch == 2
     session.epoch = 0x7FFF_FFFF
@@ -189,9 +188,9 @@ def test_a_lock_is_of_one_delivery_and_ends() -> None:
     assert len(locks) == 0
 
 
-def fetched(data: bytes, *ranges: tuple[int, int, int]) -> FetchedSharePartition:
-    offsets = [AcquiredOffsets(*each) for each in ranges]
-    return FetchedSharePartition(0, ErrorCode.NONE, None, ErrorCode.NONE, None, memoryview(data), offsets)
+def fetched(data: bytes, *ranges: tuple[int, int, int]) -> ShareFetchPartition:
+    offsets = [AcquiredRecords(*each) for each in ranges]
+    return ShareFetchPartition(partition=0, records=RecordBytes(data), acquired=offsets)
 
 
 def batch(base_offset: int, *values: bytes) -> bytes:

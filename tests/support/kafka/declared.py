@@ -15,11 +15,11 @@ Shape = Any
 
 
 def messages_of(api: KafkaApi) -> dict[str, type[Struct]]:
-    """Return the classes of "request" and "response" of an API; none if its codec is written by hand."""
-    return {} if api.codec else {"request": api.request, "response": api.request.answer_type}
+    """Return the classes of "request" and "response" of an API."""
+    return {"request": api.request, "response": api.request.answer_type}
 
 
-DECLARED = {api.key: messages for api in KAFKA_APIS if (messages := messages_of(api))}
+DECLARED = {api.key: messages_of(api) for api in KAFKA_APIS}
 
 
 def shape_of_structure(structure: Any, version: int) -> Shape:
