@@ -31,7 +31,7 @@ def test_a_message_has_the_fields_of_kafkas_definition(api: KafkaApi, version: i
     assert api.request.api_key == api.key
     ours = shape_of_structure(structure, version), version >= structure.flexible_from
     for judge in JUDGES:
-        assert ours == shape_of_message(judge, api.key.label, version, kind, ()), judge
+        assert ours == shape_of_message(judge, api.key.label, version, kind), judge
 
 
 @pytest.mark.parametrize("kind", ["request", "response"])

@@ -14,7 +14,7 @@ import json
 import lzma
 import random
 import struct
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -125,9 +125,9 @@ class Field(NamedTuple):
             return self.default
         return [self._draw_item(rng) for _ in range(rng.randrange(4))] if self.is_array else self._draw_item(rng)
 
-    def shape(self, unwritten: Collection[str]) -> Any:
-        """Return what `shapes.shape_of_table` returns of an equal field."""
-        item: Any = self.structure.shape(unwritten) if self.structure else self.kind
+    def shape(self) -> Any:
+        """Return what `declared.shape_of_structure` says of an equal field."""
+        item: Any = self.structure.shape() if self.structure else self.kind
         if self.is_array:
             # Items are never null.
             item = "array", self.is_nullable, (item, False) if self.kind in ("string", "bytes", "records") else item
@@ -221,10 +221,9 @@ class Structure(NamedTuple):
         """Return a random value."""
         return {field.name: field.draw(rng) for field in self.fields}
 
-    def shape(self, unwritten: Collection[str] = ()) -> Any:
-        """Return what `shapes.shape_of_table` returns of an equal table without tagged fields in `unwritten`."""
-        kept = [each for each in self.fields if each.tag is None or _snake(each.name) not in unwritten]
-        return [field.shape(unwritten) for field in kept]
+    def shape(self) -> Any:
+        """Return what `declared.shape_of_structure` returns of an equal structure."""
+        return [field.shape() for field in self.fields]
 
     def put(self, out: bytearray, value: Mapping[str, Any]) -> None:
         """Append a value."""
@@ -349,7 +348,3 @@ def _varint(value: int) -> bytes:
         out.append(value & 0x7F | 0x80)
         value >>= 7
     return bytes((*out, value))
-
-
-def _snake(name: str) -> str:
-    return "".join(f"_{each.lower()}" if each.isupper() else each for each in name).lstrip("_")
