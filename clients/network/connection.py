@@ -322,10 +322,10 @@ class Connection(asyncio.BufferedProtocol):
         if self._transport.is_closing():
             # The peer has closed, and connection_lost is due. asyncio's writelines fails here from Python 3.12 on.
             raise BrokerConnectionError(self._lost_sentence(None))
-        api: ApiKey = getattr(request, "api_key", ApiKey.FETCH)  # whose request is none of the declared ones yet
+        api: ApiKey = request.api_key
         correlation_id = self._next_correlation_id
         waiting = PendingRequest(api, correlation_id, timeout_ms, self._loop.create_future())
-        if isinstance(request, Request):
+        if api is not ApiKey.FETCH:  # in Kafka's protocol, a fetch out of range does not say the log's offsets
             version = version_of(api, self._served, highest)
             if version is None:
                 raise self._not_served(api)
