@@ -37,9 +37,7 @@ from barnabas.clients.admin.transactions import (
     OpenTransaction,
     abort_hanging,
     abort_transaction,
-    describe_transactions,
     find_hanging,
-    list_transactions,
     open_transactions,
 )
 from barnabas.clients.config import AdminConfig
@@ -48,6 +46,7 @@ from barnabas.clients.group_offsets import CommittedOffset, commit_offsets, fetc
 from barnabas.clients.network.cluster import Cluster
 from barnabas.clients.network.retrying import ask_any, command_any, ensure_no_error, with_retries
 from barnabas.clients.offsets import ListedOffset, list_offsets
+from barnabas.clients.transactions import describe_transactions, list_transactions
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.cluster.configs import (
     BROKER_RESOURCE,
@@ -241,6 +240,7 @@ class Admin:
             DescribeConfigsRequest(
                 resources=[DescribeConfigsResource(type=resource.type, name=resource.name, names=requested)]
             ),
+            node_id=_node_of(resource),
         )
         for result in response.results:
             ensure_no_error(result.error, result.message, _label(resource))
@@ -268,7 +268,7 @@ class Admin:
             validate_only=validate_only,
         )
         response: IncrementalAlterConfigsResponse = await command_any(
-            self._cluster, self.config, request, self.config.request_timeout_ms
+            self._cluster, self.config, request, self.config.request_timeout_ms, node_id=_node_of(resource)
         )
         for result in response.results:
             ensure_no_error(result.error, result.message, _label(resource))
@@ -385,17 +385,18 @@ class Admin:
     # log directories
 
     async def describe_log_dirs(self, partitions: Iterable[TopicPartition] | None = None) -> list[LogDirDescription]:
-        """The broker's log directories, each with those of these partitions (None: all) that are in it."""
+        """The brokers' log directories, each with those of these partitions (None: all) that are in it."""
         return await describe_log_dirs(self._cluster, self.config, partitions)
 
     async def alter_replica_log_dirs(
-        self, targets: Mapping[TopicPartition, str]
+        self, targets: Mapping[TopicPartition, str], *, broker: int | None = None
     ) -> dict[TopicPartition, RefusedError | None]:
-        """Start moving partitions to other log directories of their broker. Returns each one's error, or None.
+        """Start moving partitions to other log directories of a broker, by default their leaders'.
 
+        Returns each one's error, or None.
         Naming a partition's current directory cancels its move. `describe_log_dirs` shows when a move is over.
         """
-        return await alter_replica_log_dirs(self._cluster, self.config, targets)
+        return await alter_replica_log_dirs(self._cluster, self.config, targets, broker)
 
 
 def _resource(topic: str | None, broker: int | str | None) -> ConfigResource:
@@ -404,6 +405,11 @@ def _resource(topic: str | None, broker: int | str | None) -> ConfigResource:
     if broker is not None and topic is None:
         return ConfigResource(BROKER_RESOURCE, str(broker))
     raise ClientConfigError("name either a topic or a broker")
+
+
+def _node_of(resource: ConfigResource) -> int | None:
+    """Return the broker that alone knows the resource; None if all do."""
+    return int(resource.name) if resource.type == BROKER_RESOURCE and resource.name.isdecimal() else None
 
 
 def _label(resource: ConfigResource) -> str:

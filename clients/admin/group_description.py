@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from barnabas.clients.config import ClientConfig
-from barnabas.clients.errors import ClientError, RefusedError
+from barnabas.clients.errors import ClientError, RefusedError, reason_of
 from barnabas.clients.network.cluster import Cluster
 from barnabas.clients.network.connection import Connection
 from barnabas.clients.network.retrying import with_retries
@@ -23,11 +23,16 @@ from barnabas.protocol.messages.groups.describe_groups import (
     DescribeGroupsRequest,
     DescribeGroupsResponse,
 )
-from barnabas.protocol.messages.groups.explain_group import ExplainGroupRequest, ExplainGroupResponse
 from barnabas.protocol.messages.groups.find_coordinator import GROUP_KEY
+from barnabas.protocol.messages.groups.streams_group_describe import (
+    StreamsGroupDescribeRequest,
+    StreamsGroupDescribeResponse,
+)
 from barnabas.protocol.topic_partition import TopicPartition
 
-_STREAMS: Final = "Streams"
+_DEAD: Final = "Dead"
+_NOT_CONSUMERS: Final = frozenset({ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION})
+"""The group is not there, or not of this protocol; the second where the broker has the protocol disabled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +64,8 @@ async def describe_group(cluster: Cluster, config: ClientConfig, group: str) -> 
         request = DescribeGroupsRequest(groups=[group])
         response: DescribeGroupsResponse = await connection.request(request)
         (found,) = response.groups
-        if found.error is ErrorCode.GROUP_ID_NOT_FOUND:  # unknown, or of the consumer protocol
+        # Unknown, or of another protocol; "Dead" before version 6.
+        if found.error is ErrorCode.GROUP_ID_NOT_FOUND or found.state == _DEAD:
             return await _describe_consumer_group(connection, group)
         if found.error is not ErrorCode.NONE:
             raise RefusedError(found.error, found.message or f"group {group!r} cannot be described")
@@ -72,12 +78,14 @@ async def describe_group(cluster: Cluster, config: ClientConfig, group: str) -> 
 
 async def _describe_consumer_group(connection: Connection, group: str) -> GroupDescription:
     request = ConsumerGroupDescribeRequest(group_ids=[group])
+    if connection.version_of(request.api_key) is None:
+        raise _unknown(group)
     response: ConsumerGroupDescribeResponse = await connection.request(request)
     (found,) = response.groups
-    if found.error is ErrorCode.GROUP_ID_NOT_FOUND:  # unknown, or a streams group
+    if found.error in _NOT_CONSUMERS:
         return await _describe_streams_group(connection, group)
     if found.error is not ErrorCode.NONE:
-        raise RefusedError(found.error, found.message or f"there is no group {group!r}")
+        raise RefusedError(found.error, found.message or reason_of(found.error))
     members = [
         GroupMemberDescription(
             each.member_id,
@@ -93,14 +101,24 @@ async def _describe_consumer_group(connection: Connection, group: str) -> GroupD
 
 async def _describe_streams_group(connection: Connection, group: str) -> GroupDescription:
     """Describe a streams group, whose members have tasks and no partitions of their own."""
-    facts: ExplainGroupResponse = await connection.request(ExplainGroupRequest(group_id=group))
-    if facts.error is not ErrorCode.NONE or facts.group_type != _STREAMS:
-        raise RefusedError(ErrorCode.GROUP_ID_NOT_FOUND, facts.message or f"there is no group {group!r}")
+    request = StreamsGroupDescribeRequest(group_ids=[group])
+    if connection.version_of(request.api_key) is None:
+        raise _unknown(group)
+    response: StreamsGroupDescribeResponse = await connection.request(request)
+    (found,) = response.groups
+    if found.error in _NOT_CONSUMERS:
+        raise _unknown(group)
+    if found.error is not ErrorCode.NONE:
+        raise RefusedError(found.error, found.message or reason_of(found.error))
     members = [
-        GroupMemberDescription(each.member_id, each.instance_id, each.client_id, each.client_host, ())
-        for each in facts.members
+        GroupMemberDescription(each.member_id, each.instance_id, each.client_id, each.client_host.removeprefix("/"), ())
+        for each in found.members
     ]
-    return GroupDescription(group, facts.state, "", members)
+    return GroupDescription(group, found.state, "", members)
+
+
+def _unknown(group: str) -> RefusedError:
+    return RefusedError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {group!r}")
 
 
 def _member(group: str, found: DescribedMember, *, is_consumers: bool) -> GroupMemberDescription:

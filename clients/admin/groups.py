@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from barnabas.clients.config import ClientConfig
 from barnabas.clients.errors import RefusedError, reason_of
 from barnabas.clients.network.cluster import Cluster
-from barnabas.clients.network.retrying import ask_any, with_retries
+from barnabas.clients.network.connection import Connection
+from barnabas.clients.network.retrying import with_retries
+from barnabas.clients.network.routing import ask_brokers
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.groups.explain_group import ExplainGroupRequest, ExplainGroupResponse
@@ -20,11 +24,18 @@ from barnabas.protocol.messages.groups.groups import (
 
 
 async def list_groups(cluster: Cluster, config: ClientConfig) -> list[ListedGroup]:
-    """All groups by name."""
-    response: ListGroupsResponse = await ask_any(cluster, config, ListGroupsRequest())
-    if response.error is not ErrorCode.NONE:
-        raise RefusedError(response.error, f"groups cannot be listed: {reason_of(response.error)}")
-    return sorted(response.groups, key=lambda group: group.group_id)
+    """All groups by name: each broker knows those that it coordinates."""
+
+    async def ask(connection: Connection) -> Sequence[ListedGroup]:
+        response: ListGroupsResponse = await connection.request(ListGroupsRequest())
+        if response.error is not ErrorCode.NONE:
+            raise RefusedError(response.error, f"groups cannot be listed: {reason_of(response.error)}")
+        return response.groups
+
+    answers = await ask_brokers(cluster, config, ListGroupsRequest.api_key.label, ask)
+    # A group that moves meanwhile is listed twice.
+    found = {group.group_id: group for groups in answers.values() for group in groups}
+    return sorted(found.values(), key=lambda group: group.group_id)
 
 
 async def explain_group(cluster: Cluster, config: ClientConfig, group: str) -> ExplainGroupResponse:

@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 
 from barnabas.clients.config import ClientConfig
 from barnabas.clients.errors import RefusedError, reason_of
-from barnabas.clients.network.cluster import Cluster
-from barnabas.clients.network.retrying import ask_any, command_any, with_retries
+from barnabas.clients.network.cluster import NO_LEADER, Cluster
+from barnabas.clients.network.connection import Connection
+from barnabas.clients.network.retrying import command_any, with_retries
+from barnabas.clients.network.routing import ask_brokers
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.topics.cleaning import CleaningRequest, CleaningResponse, CompactedLog
 from barnabas.protocol.messages.topics.log_dirs import (
@@ -20,7 +22,9 @@ from barnabas.protocol.messages.topics.log_dirs import (
     DescribeLogDirsResponse,
     DescribeLogDirsTopic,
     LogDirPartition,
+    LogDirResult,
 )
+from barnabas.protocol.messages.topics.metadata import MetadataRequest
 from barnabas.protocol.topic_partition import TopicPartition
 
 
@@ -43,40 +47,54 @@ class ReplicaDescription:
 
 @dataclass(frozen=True, slots=True)
 class LogDirDescription:
-    """A log directory, with its file system's `total_bytes` and `usable_bytes` (-1: unknown); `error` NONE: online."""
+    """A log directory of `broker`; `error` NONE: online.
+
+    With its file system's `total_bytes` and `usable_bytes` (-1: unknown).
+    """
 
     path: str
     error: ErrorCode
     total_bytes: int
     usable_bytes: int
     replicas: tuple[ReplicaDescription, ...]
+    broker: int
 
 
 async def describe_log_dirs(
     cluster: Cluster, config: ClientConfig, partitions: Iterable[TopicPartition] | None
 ) -> list[LogDirDescription]:
-    """Describe all log directories, with these partitions (None: all)."""
+    """Describe the log directories of all brokers, with these partitions (None: all)."""
     topics = None
     if partitions is not None:
         topics = [DescribeLogDirsTopic(name=name, partitions=numbers) for name, numbers in by_topic(partitions).items()]
-    response: DescribeLogDirsResponse = await ask_any(cluster, config, DescribeLogDirsRequest(topics=topics))
-    if response.error is not ErrorCode.NONE:
-        raise RefusedError(response.error, f"log directories cannot be described: {reason_of(response.error)}")
+    request = DescribeLogDirsRequest(topics=topics)
+
+    async def ask(connection: Connection) -> Sequence[LogDirResult]:
+        response: DescribeLogDirsResponse = await connection.request(request)
+        if response.error is not ErrorCode.NONE:
+            raise RefusedError(response.error, f"log directories cannot be described: {reason_of(response.error)}")
+        return response.results
+
+    answers = await ask_brokers(cluster, config, request.api_key.label, ask)
     cleaning = await _cleaning(cluster, config, None if topics is None else [each.name for each in topics])
-    return [
-        LogDirDescription(
-            result.path,
-            result.error,
-            result.total_bytes,
-            result.usable_bytes,
-            tuple(
-                _replica(TopicPartition(topic.name, entry.partition), entry, cleaning)
-                for topic in result.topics
-                for entry in topic.partitions
-            ),
-        )
-        for result in response.results
-    ]
+    return [_description(node_id, result, cleaning) for node_id, results in answers.items() for result in results]
+
+
+def _description(
+    node_id: int, result: LogDirResult, cleaning: Mapping[TopicPartition, CompactedLog]
+) -> LogDirDescription:
+    return LogDirDescription(
+        result.path,
+        result.error,
+        result.total_bytes,
+        result.usable_bytes,
+        tuple(
+            _replica(TopicPartition(topic.name, entry.partition), entry, cleaning)
+            for topic in result.topics
+            for entry in topic.partitions
+        ),
+        node_id,
+    )
 
 
 def _replica(
@@ -112,13 +130,46 @@ async def _cleaning(
 
 
 async def alter_replica_log_dirs(
-    cluster: Cluster, config: ClientConfig, targets: Mapping[TopicPartition, str]
+    cluster: Cluster, config: ClientConfig, targets: Mapping[TopicPartition, str], broker: int | None
 ) -> dict[TopicPartition, RefusedError | None]:
-    """Start moving each partition to a directory. Returns the broker's error for each, or None."""
+    """Start moving each partition's replica at a broker (None: at its leader) to a directory.
+
+    Returns the broker's error for each, or None.
+    """
+    by_node: dict[int | None, list[TopicPartition]] = {broker: list(targets)}
+    if broker is None:
+        by_node = await _by_leader(cluster, config, targets)
+    found: dict[TopicPartition, RefusedError | None] = {}
+    for node_id, partitions in by_node.items():
+        request = _move_request({each: targets[each] for each in partitions})
+        response: AlterReplicaLogDirsResponse = await command_any(
+            cluster, config, request, config.request_timeout_ms, node_id=node_id
+        )
+        for topic in response.topics:
+            for result in topic.partitions:
+                moved = TopicPartition(topic.name, result.partition)
+                found[moved] = refusal_of(moved, result.error, result.message)
+    return {topic_partition: answer_for(found, topic_partition) for topic_partition in targets}
+
+
+async def _by_leader(
+    cluster: Cluster, config: ClientConfig, partitions: Iterable[TopicPartition]
+) -> dict[int | None, list[TopicPartition]]:
+    """Return the partitions by leader; by None those without one, which any broker refuses."""
+    wanted = by_topic(partitions)
+    await with_retries(config, MetadataRequest.api_key.label, lambda: cluster.load(wanted))
+    found: dict[int | None, list[TopicPartition]] = {}
+    for each in (TopicPartition(name, number) for name, numbers in wanted.items() for number in numbers):
+        leader = cluster.leader(each)
+        found.setdefault(None if leader == NO_LEADER else leader, []).append(each)
+    return found
+
+
+def _move_request(targets: Mapping[TopicPartition, str]) -> AlterReplicaLogDirsRequest:
     by_path: dict[str, list[TopicPartition]] = {}
     for topic_partition, path in targets.items():
         by_path.setdefault(path, []).append(topic_partition)
-    request = AlterReplicaLogDirsRequest(
+    return AlterReplicaLogDirsRequest(
         dirs=[
             AlterReplicaLogDir(
                 path=path,
@@ -130,15 +181,6 @@ async def alter_replica_log_dirs(
             for path, partitions in by_path.items()
         ]
     )
-    response: AlterReplicaLogDirsResponse = await command_any(cluster, config, request, config.request_timeout_ms)
-    found = {
-        TopicPartition(topic.name, result.partition): refusal_of(
-            TopicPartition(topic.name, result.partition), result.error, result.message
-        )
-        for topic in response.topics
-        for result in topic.partitions
-    }
-    return {topic_partition: answer_for(found, topic_partition) for topic_partition in targets}
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:

@@ -8,51 +8,33 @@ ever. Source: Kafka's TransactionsCommand, AbortTransactionHandler, FenceProduce
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import partial
-from itertools import islice
-from typing import TypeVar
 
-from barnabas.clients.admin.log_dirs import by_topic
 from barnabas.clients.config import ClientConfig
-from barnabas.clients.errors import RefusedError, reason_of
+from barnabas.clients.errors import ClientError, RefusedError, reason_of
 from barnabas.clients.network.cluster import Cluster
-from barnabas.clients.network.retrying import ask_any, with_retries
+from barnabas.clients.network.connection import Connection
+from barnabas.clients.network.retrying import with_retries
+from barnabas.clients.network.routing import ask_leaders, parts_of
+from barnabas.clients.partition_producers import describe_producers
+from barnabas.clients.transactions import describe_transactions, list_transactions
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.api_key import ApiKey
-from barnabas.protocol.messages.data.describe_producers import (
-    DescribeProducersRequest,
-    DescribeProducersResponse,
-    DescribeProducersTopic,
-)
 from barnabas.protocol.messages.data.init_producer_id import (
     DEFAULT_TRANSACTION_TIMEOUT_MS,
     InitProducerIdRequest,
     InitProducerIdResponse,
 )
+from barnabas.protocol.messages.groups.find_coordinator import TRANSACTION_KEY
 from barnabas.protocol.messages.transactions.add_partitions_to_txn import TxnTopic
-from barnabas.protocol.messages.transactions.describe_transactions import (
-    DescribeTransactionsRequest,
-    DescribeTransactionsResponse,
-    TransactionDescription,
-)
-from barnabas.protocol.messages.transactions.list_transactions import (
-    ListTransactionsRequest,
-    ListTransactionsResponse,
-    TransactionListing,
-)
+from barnabas.protocol.messages.transactions.describe_transactions import TransactionDescription
+from barnabas.protocol.messages.transactions.list_transactions import ListTransactionsRequest
 from barnabas.protocol.messages.transactions.write_txn_markers import (
     TxnMarker,
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
 from barnabas.protocol.topic_partition import TopicPartition
-
-T = TypeVar("T")
-
-MAX_ITEMS_PER_REQUEST = 500
-"""As in Kafka's tool: a request about all partitions or ids of a large cluster would block the broker for long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,49 +47,6 @@ class OpenTransaction:
     coordinator_epoch: int
     start_offset: int
     last_timestamp: int
-
-
-async def list_transactions(
-    cluster: Cluster, config: ClientConfig, request: ListTransactionsRequest
-) -> list[TransactionListing]:
-    """List transactional ids by name. Raises RefusedError for unknown states and an invalid pattern."""
-
-    async def attempt() -> list[TransactionListing]:
-        connection = await cluster.connections.any_connection()
-        response: ListTransactionsResponse = await connection.request(request)
-        if response.error is not ErrorCode.NONE:
-            raise RefusedError(response.error, f"transactions cannot be listed: {reason_of(response.error)}")
-        if response.unknown_states:
-            raise RefusedError(
-                ErrorCode.INVALID_REQUEST, f"transactions have no state {', '.join(response.unknown_states)}"
-            )
-        return sorted(response.transactions, key=lambda each: each.transactional_id)
-
-    return await with_retries(config, ApiKey.LIST_TRANSACTIONS.label, attempt)
-
-
-async def describe_transactions(
-    cluster: Cluster, config: ClientConfig, transactional_ids: Iterable[str]
-) -> dict[str, TransactionDescription | RefusedError]:
-    """Describe each id, or return its error. A coordinator that is still loading is waited for."""
-    described: dict[str, TransactionDescription | RefusedError] = {}
-
-    async def attempt(ids: list[str]) -> None:
-        connection = await cluster.connections.any_connection()
-        request = DescribeTransactionsRequest(transactional_ids=ids)
-        response: DescribeTransactionsResponse = await connection.request(request)
-        for each in response.transactions:
-            if each.error is ErrorCode.NONE:
-                described[each.transactional_id] = each
-                continue
-            error = RefusedError(each.error, f"transactional id {each.transactional_id!r}: {reason_of(each.error)}")
-            if error.retriable:
-                raise error
-            described[each.transactional_id] = error
-
-    for ids in _parts(transactional_ids):
-        await with_retries(config, ApiKey.DESCRIBE_TRANSACTIONS.label, partial(attempt, ids))
-    return described
 
 
 async def abort_transaction(cluster: Cluster, config: ClientConfig, transactional_id: str) -> None:
@@ -123,14 +62,14 @@ async def abort_transaction(cluster: Cluster, config: ClientConfig, transactiona
     request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=timeout_ms)
 
     async def attempt() -> None:
-        connection = await cluster.connections.any_connection()
+        connection = await cluster.coordinator(TRANSACTION_KEY, transactional_id)
         response: InitProducerIdResponse = await connection.request(request)
         if response.error is not ErrorCode.NONE:
             raise RefusedError(
                 response.error, f"transactional id {transactional_id!r}: not aborted: {reason_of(response.error)}"
             )
 
-    await with_retries(config, ApiKey.INIT_PRODUCER_ID.label, attempt)
+    await with_retries(config, request.api_key.label, attempt, coordinated_by=cluster)
 
 
 async def open_transactions(
@@ -141,9 +80,25 @@ async def open_transactions(
     `missing_ok`: partitions that do not exist have none, as those of a listing that are deleted meanwhile, or whose
     logs are still being created.
     """
-    return [
-        found for part in _parts(partitions) for found in await _open_transactions(cluster, config, part, missing_ok)
-    ]
+    found: list[OpenTransaction] = []
+    for topic_partition, answer in (await describe_producers(cluster, config, partitions)).items():
+        if isinstance(answer, RefusedError):
+            if answer.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and missing_ok:
+                continue
+            raise answer
+        found += [
+            OpenTransaction(
+                topic_partition,
+                each.producer_id,
+                each.epoch,
+                each.coordinator_epoch,
+                each.transaction_start_offset,
+                each.last_timestamp,
+            )
+            for each in answer
+            if each.transaction_start_offset >= 0
+        ]
+    return found
 
 
 async def find_hanging(
@@ -181,44 +136,23 @@ async def abort_hanging(cluster: Cluster, config: ClientConfig, transaction: Ope
         coordinator_epoch=max(transaction.coordinator_epoch, 0),  # -1 before the producer's first marker
     )
 
-    async def attempt() -> None:
-        connection = await cluster.connections.any_connection()
+    async def ask(connection: Connection, partitions: list[TopicPartition]) -> dict[TopicPartition, bool | ClientError]:
         response: WriteTxnMarkersResponse = await connection.request(WriteTxnMarkersRequest(markers=[marker]))
-        for result in response.markers:
-            for written in result.topics:
-                for entry in written.partitions:
-                    if entry.error is not ErrorCode.NONE:
-                        raise RefusedError.of_partition(transaction.topic_partition, entry.error, None)
+        return {
+            TopicPartition(written.name, entry.partition): (
+                True
+                if entry.error is ErrorCode.NONE
+                else RefusedError.of_partition(transaction.topic_partition, entry.error, None)
+            )
+            for result in response.markers
+            for written in result.topics
+            for entry in written.partitions
+        }
 
-    await with_retries(config, ApiKey.WRITE_TXN_MARKERS.label, attempt)
-
-
-async def _open_transactions(
-    cluster: Cluster, config: ClientConfig, partitions: list[TopicPartition], missing_ok: bool
-) -> list[OpenTransaction]:
-    topics = [DescribeProducersTopic(name=name, partitions=numbers) for name, numbers in by_topic(partitions).items()]
-    response: DescribeProducersResponse = await ask_any(cluster, config, DescribeProducersRequest(topics=topics))
-    found = []
-    for topic in response.topics:
-        for result in topic.partitions:
-            topic_partition = TopicPartition(topic.name, result.partition)
-            if result.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and missing_ok:
-                continue
-            if result.error is not ErrorCode.NONE:
-                raise RefusedError.of_partition(topic_partition, result.error, result.message)
-            found += [
-                OpenTransaction(
-                    topic_partition,
-                    each.producer_id,
-                    each.epoch,
-                    each.coordinator_epoch,
-                    each.transaction_start_offset,
-                    each.last_timestamp,
-                )
-                for each in result.producers
-                if each.transaction_start_offset >= 0
-            ]
-    return found
+    what = WriteTxnMarkersRequest.api_key.label
+    for answer in (await ask_leaders(cluster, config, what, [transaction.topic_partition], ask)).values():
+        if isinstance(answer, RefusedError):
+            raise answer
 
 
 async def _known_partitions(
@@ -227,7 +161,7 @@ async def _known_partitions(
     """Return the partitions of each producer's transaction in which its coordinator will write a marker."""
     listed = [
         each
-        for part in _parts(producer_ids)
+        for part in parts_of(sorted(producer_ids))
         for each in await list_transactions(cluster, config, ListTransactionsRequest(producer_ids=part))
     ]
     described = await describe_transactions(cluster, config, [each.transactional_id for each in listed])
@@ -240,10 +174,3 @@ async def _known_partitions(
         elif each.code is not ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:  # that one has expired since it was listed
             raise each
     return known
-
-
-def _parts(items: Iterable[T]) -> Iterator[list[T]]:
-    """Split into lists that fit a request."""
-    rest = iter(items)
-    while part := list(islice(rest, MAX_ITEMS_PER_REQUEST)):
-        yield part

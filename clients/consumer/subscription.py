@@ -23,7 +23,7 @@ from barnabas.clients.consumer.topic_pattern import TopicPattern
 from barnabas.clients.errors import ClientError, ClosedError, RefusedError, UnknownTopicError
 from barnabas.clients.membership.consumer_membership import ConsumerMembership, Revoking
 from barnabas.clients.network.cluster import Cluster
-from barnabas.clients.offsets import ensure_partition
+from barnabas.clients.network.routing import ensure_partition
 from barnabas.protocol.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)

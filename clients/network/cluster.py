@@ -89,7 +89,18 @@ class Cluster:
         await asyncio.gather(*tasks, return_exceptions=True)
         await self.connections.close()
 
-    # coordinators
+    # brokers
+
+    async def broker(self, node_id: int | None) -> Connection:
+        """Return a connection to a broker; to any, if `node_id` is None or not one of the cluster's.
+
+        Raises RefusedError, BrokerConnectionError, BrokerTimeoutError.
+        """
+        if node_id is not None and node_id not in self.connections.brokers:
+            await self.load([])
+        if node_id is None or node_id not in self.connections.brokers:
+            return await self.connections.any_connection()
+        return await self.connections.connect(node_id)
 
     async def coordinator(self, key_type: int, key: str, purpose: Purpose = Purpose.CONTROL) -> Connection:
         """Return a connection to the coordinator of a group or a transactional id.

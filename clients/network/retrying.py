@@ -16,6 +16,7 @@ from barnabas.clients.errors import (
 )
 from barnabas.clients.network.backoff import backoff_s
 from barnabas.clients.network.cluster import Cluster
+from barnabas.clients.network.connection import Connection
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.wire.structures import Request
 
@@ -52,19 +53,29 @@ async def with_retries(
         await asyncio.sleep(pause)
 
 
-async def ask_any(cluster: Cluster, config: ClientConfig, request: Request[Any]) -> Any:
-    """Send any broker a request that may be repeated, and return the response."""
+async def ask_any(cluster: Cluster, config: ClientConfig, request: Request[Any], *, node_id: int | None = None) -> Any:
+    """Send any broker, or that one, a request that may be repeated, and return the response."""
 
     async def attempt() -> Any:
-        connection = await cluster.connections.any_connection()
+        connection = await cluster.broker(node_id)
         return await connection.request(request)
 
     return await with_retries(config, request.api_key.label, attempt)
 
 
-async def command_any(cluster: Cluster, config: ClientConfig, request: Request[Any], timeout_ms: int) -> Any:
-    """Send any broker a request that must not be repeated once it may have arrived. Only connecting is retried."""
-    connection = await with_retries(config, request.api_key.label, cluster.connections.any_connection)
+async def command_any(
+    cluster: Cluster, config: ClientConfig, request: Request[Any], timeout_ms: int, *, node_id: int | None = None
+) -> Any:
+    """Send any broker, or that one, a request that must not be repeated once it may have arrived.
+
+    Only connecting is retried.
+    """
+    connection = await with_retries(config, request.api_key.label, lambda: cluster.broker(node_id))
+    return await command(connection, request, timeout_ms)
+
+
+async def command(connection: Connection, request: Request[Any], timeout_ms: int) -> Any:
+    """Send a request once. The error of one whose answer is lost says that it may have been carried out."""
     try:
         return await connection.request(request, timeout_ms=timeout_ms)
     except (BrokerConnectionError, BrokerTimeoutError) as error:

@@ -16,21 +16,17 @@ queries again. Not covered: a broker that has expired the producer's state (prod
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from barnabas.clients.config import ProducerConfig
 from barnabas.clients.errors import RefusedError, reason_of
 from barnabas.clients.network.cluster import Cluster
 from barnabas.clients.network.retrying import ask_any
+from barnabas.clients.partition_producers import describe_producers
 from barnabas.clients.producer.batch import PartitionQueue, ProducerBatch
 from barnabas.clients.producer.idempotence import Idempotence
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.data.describe_producers import (
-    DescribeProducersPartitionResult,
-    DescribeProducersRequest,
-    DescribeProducersResponse,
-    DescribeProducersTopic,
-)
+from barnabas.protocol.messages.data.describe_producers import ActiveProducer
 from barnabas.protocol.messages.data.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from barnabas.protocol.records.layout import NO_SEQUENCE
 from barnabas.protocol.topic_partition import TopicPartition
@@ -108,23 +104,17 @@ async def stored_records(
     other ClientErrors.
     """
     view = await cluster.require_topic(topic, config.max_block_ms)
-    request = DescribeProducersRequest(
-        topics=[DescribeProducersTopic(name=topic, partitions=range(len(view.leaders)))],
-    )
-    response: DescribeProducersResponse = await ask_any(cluster, config, request)
-    return {
-        TopicPartition(topic, result.partition): _stored(TopicPartition(topic, result.partition), result, identity)
-        for each in response.topics
-        for result in each.partitions
-    }
+    partitions = [TopicPartition(topic, number) for number in range(len(view.leaders))]
+    producers = await describe_producers(cluster, config, partitions)
+    return {partition: _stored(partition, answer, identity) for partition, answer in producers.items()}
 
 
 def _stored(
-    topic_partition: TopicPartition, result: DescribeProducersPartitionResult, identity: ProducerIdentity
+    topic_partition: TopicPartition, answer: Sequence[ActiveProducer] | RefusedError, identity: ProducerIdentity
 ) -> int:
-    if result.error is not ErrorCode.NONE:
-        raise RefusedError.of_partition(topic_partition, result.error, result.message)
-    for producer in result.producers:
+    if isinstance(answer, RefusedError):
+        raise answer
+    for producer in answer:
         if producer.producer_id != identity.producer_id:
             continue
         if producer.epoch > identity.epoch:

@@ -23,17 +23,12 @@ from barnabas.clients.config import ClientConfig
 from barnabas.clients.errors import PreparedTransactionLostError, RefusedError
 from barnabas.clients.network.cluster import Cluster
 from barnabas.clients.network.retrying import with_retries
-from barnabas.protocol.errors import RETRIABLE_CODES, ErrorCode
-from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.clients.transactions import describe_transactions, list_transactions
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.data.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from barnabas.protocol.messages.groups.find_coordinator import TRANSACTION_KEY
-from barnabas.protocol.messages.transactions.describe_transactions import (
-    DescribeTransactionsRequest,
-    DescribeTransactionsResponse,
-    TransactionDescription,
-)
 from barnabas.protocol.messages.transactions.end_txn import EndTxnRequest, EndTxnResponse
-from barnabas.protocol.messages.transactions.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+from barnabas.protocol.messages.transactions.list_transactions import ListTransactionsRequest
 
 _OPEN: Final = "Ongoing"
 _LOST_CODES: Final = frozenset(
@@ -86,22 +81,17 @@ class PreparedTransactions:
         """
         if not transactions:
             return
-        request = DescribeTransactionsRequest(transactional_ids=[each.transactional_id for each in transactions])
-
-        async def attempt() -> Sequence[TransactionDescription]:
-            connection = await self._cluster.connections.any_connection()
-            response: DescribeTransactionsResponse = await connection.request(request)
-            for found in response.transactions:
-                if found.error in RETRIABLE_CODES:
-                    raise RefusedError(found.error, f"transaction {found.transactional_id} cannot be described")
-            return response.transactions
-
-        described = await with_retries(self._config, ApiKey.DESCRIBE_TRANSACTIONS.label, attempt)
-        for transaction, found in zip(transactions, described, strict=True):
+        ids = [each.transactional_id for each in transactions]
+        described = await describe_transactions(self._cluster, self._config, ids)
+        for transaction in transactions:
+            found = described[transaction.transactional_id]
+            if isinstance(found, RefusedError):
+                if found.retriable:
+                    raise found
+                raise PreparedTransactionLostError(transaction.transactional_id, found.code)
             current = PreparedTransaction(found.transactional_id, found.producer_id, found.producer_epoch)
             if found.state != _OPEN or current != transaction:
-                code = ErrorCode.INVALID_TXN_STATE if found.error is ErrorCode.NONE else found.error
-                raise PreparedTransactionLostError(transaction.transactional_id, code)
+                raise PreparedTransactionLostError(transaction.transactional_id, ErrorCode.INVALID_TXN_STATE)
 
     async def commit(self, transaction: PreparedTransaction) -> None:
         """Commit the transaction; return also if it was committed by an earlier call.
@@ -136,16 +126,8 @@ class PreparedTransactions:
         Raises ClientError after api_timeout_ms of lost connections and retriable errors.
         """
         request = ListTransactionsRequest(states=[_OPEN], transactional_id_pattern=pattern)
-        what = f"list of open transactions of {pattern}"
-
-        async def attempt() -> list[str]:
-            connection = await self._cluster.connections.any_connection()
-            response: ListTransactionsResponse = await connection.request(request)
-            if response.error is not ErrorCode.NONE:
-                raise RefusedError(response.error, f"{what} was refused")
-            return [each.transactional_id for each in response.transactions]
-
-        return await with_retries(self._config, what, attempt)
+        listed = await list_transactions(self._cluster, self._config, request)
+        return [each.transactional_id for each in listed]
 
     async def _ask(self, request: EndTxnRequest | InitProducerIdRequest, what: str) -> None:
         async def attempt() -> None:

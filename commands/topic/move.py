@@ -6,6 +6,7 @@ import asyncio
 import os
 
 from barnabas.clients.admin.admin import Admin, ReplicaDescription
+from barnabas.clients.errors import UnknownTopicError
 from barnabas.commands.failures import CommandFailure
 from barnabas.commands.progress import progress_bar
 from barnabas.protocol.topic_partition import TopicPartition
@@ -53,16 +54,26 @@ _Found = tuple[str, ReplicaDescription]
 
 
 async def _find(admin: Admin, topic_partition: TopicPartition) -> tuple[_Found | None, _Found | None]:
-    """The partition's log and its directory, and those of its copy during a move."""
+    """The partition's log and its directory at its leader, and those of its copy during a move."""
+    leader = await _leader(admin, topic_partition)
     current: _Found | None = None
     future: _Found | None = None
     for directory in await admin.describe_log_dirs([topic_partition]):
-        for replica in directory.replicas:
+        for replica in directory.replicas if directory.broker == leader else ():
             if replica.is_future:
                 future = (directory.path, replica)
             else:
                 current = (directory.path, replica)
     return current, future
+
+
+async def _leader(admin: Admin, topic_partition: TopicPartition) -> int:
+    """Return the partition's leader, -1 without one: the request to move it is then refused."""
+    try:
+        described = await admin.describe_topic(topic_partition.topic)
+    except UnknownTopicError:
+        return -1
+    return next((each.leader for each in described.partitions if each.partition == topic_partition.partition), -1)
 
 
 def _ensure_found(topic_partition: TopicPartition, current: _Found | None) -> _Found:

@@ -23,7 +23,7 @@ def partition() -> None:
 @bootstrap_option
 @timeout_option
 def dirs(topics: tuple[str, ...], as_json: bool, bootstrap: str, timeout_s: float) -> None:
-    """List the broker's log directories and the partitions in them (of each TOPIC, or all).
+    """List the brokers' log directories and the partitions in them (of each TOPIC, or all).
 
     A partition that is being moved is listed twice: in its current directory, and as a copy in the new one, with the
     number of offsets that the copy is behind.
@@ -81,6 +81,7 @@ def _directory(described: LogDirDescription, topics: tuple[str, ...]) -> dict[st
     from barnabas.protocol.errors import ErrorCode
 
     return {
+        "broker": described.broker,
         "log_dir": described.path,
         "error": None if described.error is ErrorCode.NONE else described.error.name,
         "total_bytes": described.total_bytes if described.total_bytes >= 0 else None,
@@ -102,19 +103,21 @@ def _directory(described: LogDirDescription, topics: tuple[str, ...]) -> dict[st
 def _print_directories(found: list[dict[str, Any]]) -> None:
     from barnabas.commands.output import print_line, print_table
 
+    is_one = len({entry["broker"] for entry in found}) <= 1
+    places = [entry["log_dir"] if is_one else f"{entry['log_dir']} at broker {entry['broker']}" for entry in found]
     columns = ("log dir", "state", "partitions", "bytes", "usable bytes", "total bytes")
     print_table(
         columns,
         [
             (
-                entry["log_dir"],
+                place,
                 "online" if entry["error"] is None else entry["error"],
                 len(entry["partitions"]),
                 sum(replica["size_bytes"] for replica in entry["partitions"]),
                 entry["usable_bytes"],
                 entry["total_bytes"],
             )
-            for entry in found
+            for entry, place in zip(found, places, strict=True)
         ],
     )
     rows: list[tuple[str, int, int, str, str | None]] = [
@@ -122,10 +125,10 @@ def _print_directories(found: list[dict[str, Any]]) -> None:
             replica["topic"],
             replica["partition"],
             replica["size_bytes"],
-            entry["log_dir"],
+            place,
             f"copy, {replica['offset_lag']} offsets behind" if replica["is_future"] else None,
         )
-        for entry in found
+        for entry, place in zip(found, places, strict=True)
         for replica in entry["partitions"]
     ]
     if rows:

@@ -40,6 +40,13 @@ class ListTransactionsRequest(Request[ListTransactionsResponse], api=ApiKey.LIST
     duration_ms: Int64 = since(1, default=-1)
     transactional_id_pattern: NullableString = since(2, default=None)
 
+    @property
+    def lowest(self) -> int:
+        """The lowest version that has its filters. A broker of a lower one would list what they leave out."""
+        if self.transactional_id_pattern:
+            return 2
+        return 1 if self.duration_ms >= 0 else 0
+
     def refused(self, code: ErrorCode, message: str) -> ListTransactionsResponse:
         """The code, and no transactions."""
         return ListTransactionsResponse(error=code)
