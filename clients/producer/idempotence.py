@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 
 from barnabas.clients.config import ProducerConfig
 from barnabas.clients.errors import ClientError, RefusedError, reason_of
@@ -54,11 +55,16 @@ class Idempotence:
         self._first_epoch = 0
         self._failures = 0
 
+    @property
+    def highest_produce(self) -> int | None:
+        """The highest version of Produce, None without a limit."""
+        return None
+
     def is_ready(self, queue: PartitionQueue) -> bool:
-        """Whether the queue's next batch can get a sequence; if not, `fetch_id` has to succeed first."""
+        """Whether the queue's next batch can be sent; if not, `make_ready` has to succeed first."""
         return queue.sequences.producer_id >= 0 or self._producer_id >= 0
 
-    async def fetch_id(self) -> None:
+    async def make_ready(self, queues: Sequence[PartitionQueue]) -> None:
         """Get an id from any broker, after a pause if the last attempt failed. Raises ClientError."""
         if self._producer_id >= 0:
             return

@@ -23,6 +23,7 @@ from barnabas.clients.config import ClientConfig
 from barnabas.clients.errors import PreparedTransactionLostError, RefusedError
 from barnabas.clients.network.cluster import Cluster
 from barnabas.clients.network.retrying import with_retries
+from barnabas.clients.producer.transaction_requests import adds_first, highest_version
 from barnabas.clients.transactions import describe_transactions, list_transactions
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.data.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -133,7 +134,8 @@ class PreparedTransactions:
         async def attempt() -> None:
             assert request.transactional_id is not None
             connection = await self._cluster.coordinator(TRANSACTION_KEY, request.transactional_id)
-            response: EndTxnResponse | InitProducerIdResponse = await connection.request(request)
+            highest = highest_version(request.api_key, adds_first=adds_first(connection))
+            response: EndTxnResponse | InitProducerIdResponse = await connection.request(request, highest=highest)
             if response.error is not ErrorCode.NONE:
                 raise RefusedError(response.error, f"{what} was refused")
 

@@ -83,7 +83,8 @@ class Sender:
         self._incomplete: dict[ProducerBatch, None] = {}  # in order of creation
         self._parked: dict[int, list[PartitionQueue]] = {}  # by the node whose connection they wait for
         self._idempotence = idempotence
-        self._awaiting_id: list[PartitionQueue] = []  # queues that wait for a producer id
+        self._unready: list[PartitionQueue] = []  # queues that wait for a producer id, or to be added to a transaction
+        self._getting_ready: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._hurrying = 0
         self._expiry_timer: asyncio.TimerHandle | None = None
@@ -128,6 +129,11 @@ class Sender:
         for batch in list(self._incomplete):
             if not (batch.queue.in_flight and batch is batch.queue.batches[0]):
                 self._fail(batch, error)
+
+    async def settled(self) -> None:
+        """Wait until no request that makes queues ready is in flight."""
+        if self._getting_ready is not None:
+            await asyncio.wait([self._getting_ready])
 
     async def close(self) -> None:
         """Fail the remaining batches. The cluster closes the connections after this."""
@@ -177,7 +183,7 @@ class Sender:
                 continue
             if self._idempotence is not None and not self._idempotence.is_ready(queue):
                 del self._marked[queue]
-                self._await_producer_id(queue)
+                self._make_ready(queue)
                 continue
             if not connection.writable or self._requests_in_flight[leader] >= self._config.max_in_flight:
                 continue  # stays marked: a response or room in the socket drains again
@@ -231,7 +237,8 @@ class Sender:
             if self._config.acks == ACKS_NONE:
                 connection.send_without_answer(produce)
             else:
-                answer = connection.request(produce)
+                highest = None if self._idempotence is None else self._idempotence.highest_produce
+                answer = connection.request(produce, highest=highest)
                 answer.add_done_callback(partial(self._answered, request))
                 self._requests_in_flight[request.leader] += 1
                 return
@@ -269,37 +276,38 @@ class Sender:
             for queue in self._parked.pop(leader):
                 self.mark(queue)
 
-    def _await_producer_id(self, queue: PartitionQueue) -> None:
-        """Make the queue wait for a producer id, which one task fetches for all queues."""
-        self._awaiting_id.append(queue)
-        if len(self._awaiting_id) == 1:
-            self._start_task(self._fetch_producer_id(), "barnabas-producer-id")
+    def _make_ready(self, queue: PartitionQueue) -> None:
+        """Make the queue wait until it may send; one task sees to all queues that wait when it begins."""
+        self._unready.append(queue)
+        if len(self._unready) == 1:
+            self._getting_ready = self._start_task(self._get_ready(), "barnabas-producer-ready")
 
-    async def _fetch_producer_id(self) -> None:
+    async def _get_ready(self) -> None:
         assert self._idempotence is not None
         failure: ClientError | None = None
         try:
-            await self._idempotence.fetch_id()
+            await self._idempotence.make_ready(list(self._unready))
         except ClientError as error:
             failure = error
         finally:
-            waiting, self._awaiting_id = self._awaiting_id, []
+            waiting, self._unready = self._unready, []
             for queue in waiting:
                 self.mark(queue)
         if failure is None:
             return
         if may_pass(failure):
-            logger.info("no producer id yet, will be retried: %s", failure)
+            logger.info("not ready to send yet, will be retried: %s", failure)
         for queue in waiting:
             for batch in list(queue.batches):
                 batch.last_error = failure
                 if not may_pass(failure):
                     self._fail(batch, failure)
 
-    def _start_task(self, work: Coroutine[Any, Any, None], name: str) -> None:
+    def _start_task(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         task = asyncio.create_task(work, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     # responses
 

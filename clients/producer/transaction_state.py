@@ -23,6 +23,7 @@ from barnabas.clients.errors import (
 )
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.records.layout import NO_PRODUCER_ID
+from barnabas.protocol.topic_partition import TopicPartition
 
 FENCED_CODES = frozenset({ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH})
 """Codes of the coordinator for a producer with an old epoch. Old brokers send the second one."""
@@ -56,15 +57,20 @@ class TransactionState:
         """A request of the open transaction was sent, so that the coordinator may know the transaction."""
         self.in_doubt = False
         """A request of it may still be carried out after the abort, unless the epoch is raised."""
+        self.adds_first = False
+        """The coordinator is told of partitions and groups before they are written (transaction.version 0 and 1)."""
+        self.added: set[TopicPartition | str] = set()
+        """Partitions and groups of the open transaction that the coordinator has been told of: a new set for each."""
 
     @property
     def is_open(self) -> bool:
         """Whether a transaction is open that can be aborted."""
         return self.phase in (Phase.OPEN, Phase.ABORT_ONLY, Phase.FLUSHING)
 
-    def initialized(self, producer_id: int, epoch: int) -> None:
-        """Take the id and epoch of the coordinator."""
+    def initialized(self, producer_id: int, epoch: int, *, adds_first: bool) -> None:
+        """Take the id and epoch of the coordinator, and the rules of the next transaction."""
         self._ready(producer_id, epoch)
+        self.adds_first = adds_first
 
     def begin(self) -> None:
         """Open a transaction. Raises ClientError in any phase but READY."""
@@ -112,9 +118,9 @@ class TransactionState:
             self.failure = TransactionAbortableError(self.transactional_id, reason)
             self.failure.__cause__ = reason if isinstance(reason, BaseException) else None
 
-    def ended(self, producer_id: int, epoch: int) -> None:
-        """Close the transaction; the coordinator's id and epoch are for the next one."""
-        self._ready(producer_id, epoch)
+    def ended(self, producer_id: int, epoch: int, *, adds_first: bool) -> None:
+        """Close the transaction; the coordinator's id, epoch and rules are for the next one."""
+        self.initialized(producer_id, epoch, adds_first=adds_first)
 
     def refused(self, code: ErrorCode, message: str | None) -> RefusedError:
         """Return the error of a refusal after which this producer cannot go on."""
@@ -134,6 +140,7 @@ class TransactionState:
         self.phase = Phase.READY
         self.failure = None
         self.reached_broker = self.in_doubt = False
+        self.added = set()
 
     def _raise_failure(self) -> None:
         """Raise a new exception of the failure's kind, so that its traceback is that of this call."""

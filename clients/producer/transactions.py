@@ -74,8 +74,8 @@ class Transactions:
 
     def __init__(self, cluster: Cluster, config: ProducerConfig, transactional_id: str) -> None:
         self.state = TransactionState(transactional_id)
-        self.sequences = TransactionalSequences(cluster, config, self.state)
         self._requests = TransactionRequests(cluster, config, transactional_id)
+        self.sequences = TransactionalSequences(cluster, config, self.state, self._requests)
         self._sender: Sender | None = None
         self._lock = asyncio.Lock()  # requests of one transaction are sent in the order of the calls
         self._began_at = 0.0
@@ -87,7 +87,8 @@ class Transactions:
         """
         self._sender = sender
         try:
-            self.state.initialized(*await self._requests.initialize(None))
+            current = await self._requests.initialize(None)
+            self.state.initialized(*current, adds_first=self._requests.adds_first)
         except RefusedError as error:
             if error.retriable:
                 raise
@@ -124,7 +125,7 @@ class Transactions:
             await self._flush(Phase.PREPARED)
             if self.state.reached_broker:
                 return PreparedTransaction(self.state.transactional_id, *self._current)
-            self.state.ended(*self._current)
+            self.state.ended(*self._current, adds_first=self._requests.adds_first)
             return None
 
     async def abort(self) -> None:
@@ -197,7 +198,10 @@ class Transactions:
             if not offsets:
                 return
             state.reached_broker = True
-            await self._requests.commit_offsets(self._current, group, committed)
+            if state.adds_first and group.group not in state.added:
+                await self._requests.add_group(self._current, group.group)
+                state.added.add(group.group)
+            await self._requests.commit_offsets(self._current, group, committed, adds_first=state.adds_first)
         except BaseException as error:
             if isinstance(error, RefusedError) and error.code in _FATAL_OFFSET_CODES:
                 raise state.refused(error.code, error.message) from error
@@ -221,11 +225,14 @@ class Transactions:
             sender = self._open_sender()
             sender.fail_unsent(TransactionAbortedError(state.transactional_id))
             await sender.flush()  # only batches in flight are left
+            await sender.settled()
         current = following = self._current
         try:
             if state.reached_broker:
                 following = await self._send_end(current, commit=commit)
-            if state.in_doubt and following == current:
+            # The rules of version 2 begin in a new epoch, so that no late request follows both.
+            changes_rules = state.adds_first and not self._requests.adds_first
+            if (state.in_doubt or changes_rules) and following == current:
                 following = await self._requests.initialize(current)
         except (BrokerConnectionError, BrokerTimeoutError) as error:
             raise type(error)(self._unfinished("commit" if commit else "abort", error)) from error
@@ -236,11 +243,11 @@ class Transactions:
                 state.fail(error, in_doubt=error.code is not ErrorCode.TRANSACTION_ABORTABLE)
                 raise TransactionAbortableError(state.transactional_id, error) from error
             raise state.refused(error.code, error.message) from error
-        state.ended(*following)
+        state.ended(*following, adds_first=self._requests.adds_first)
 
     async def _send_end(self, current: ProducerEpoch, *, commit: bool) -> ProducerEpoch:
         try:
-            return await self._requests.end(current, commit=commit)
+            return await self._requests.end(current, commit=commit, adds_first=self.state.adds_first)
         except RefusedError as error:
             if commit or not self.state.in_doubt or error.code is not ErrorCode.INVALID_TXN_STATE:
                 raise

@@ -16,7 +16,11 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.framing import SIZE_PREFIX
 from barnabas.protocol.kafka.apis import KAFKA_APIS, OWN_APIS
 from barnabas.protocol.messages.api_key import ApiKey
-from barnabas.protocol.messages.cluster.api_versions import ApiVersionRange, ApiVersionsResponse
+from barnabas.protocol.messages.cluster.api_versions import (
+    ApiVersionRange,
+    ApiVersionsResponse,
+    FinalizedFeature,
+)
 from barnabas.protocol.messages.data.fetch import (
     FetchPartition,
     FetchPartitionResult,
@@ -304,7 +308,12 @@ class FakeBroker:
                     apis=[
                         ApiVersionRange(api=key, min_version=low, max_version=high)
                         for key, (low, high) in self.apis.items()
-                    ]
+                    ],
+                    finalized_features=[
+                        FinalizedFeature(
+                            name="transaction.version", max_level=self.coordinator.transaction_version, min_level=0
+                        )
+                    ],
                 )
             case ApiKey.FIND_COORDINATOR:
                 host, port = self.advertised or (self.host, self.port)
@@ -323,6 +332,10 @@ class FakeBroker:
                 return self._list_offsets(request)
             case ApiKey.INIT_PRODUCER_ID if request.transactional_id is not None:
                 return self.coordinator.initialize(request)
+            case ApiKey.ADD_PARTITIONS_TO_TXN:
+                return self.coordinator.add(request)
+            case ApiKey.ADD_OFFSETS_TO_TXN:
+                return self.coordinator.add_group(request)
             case ApiKey.END_TXN:
                 return self.coordinator.end(request)
             case ApiKey.TXN_OFFSET_COMMIT:
@@ -352,17 +365,25 @@ class FakeBroker:
         return MetadataResponse(cluster_id="fake-cluster", brokers=addresses, topics=topics)
 
     def _produce(self, request: ProduceRequest) -> ProduceResponse:
-        if request.transactional_id is not None:
-            self.coordinator.note_produce(request.transactional_id)
         topics = [
             ProduceTopicResult(
                 name=topic.name,
-                partitions=[self._append(topic.name, partition) for partition in topic.partitions],
+                partitions=[
+                    self._append(topic.name, partition)
+                    if self._may_write(request, topic.name, partition)
+                    else ProducePartitionResult(partition.partition, ErrorCode.INVALID_TXN_STATE)
+                    for partition in topic.partitions
+                ],
             )
             for topic in request.topics
         ]
         self.appended()
         return ProduceResponse(topics=topics)
+
+    def _may_write(self, request: ProduceRequest, topic: str, entry: ProducePartition) -> bool:
+        if request.transactional_id is None:
+            return True
+        return self.coordinator.takes(request, TopicPartition(topic, entry.partition))
 
     def _append(self, topic: str, entry: ProducePartition) -> ProducePartitionResult:
         topic_partition = TopicPartition(topic, entry.partition)
