@@ -71,6 +71,7 @@ async def three_brokers() -> AsyncIterator[list[FakeBroker]]:
         for number, each in enumerate(brokers):
             each.topics, each.leaders, each.logs = brokers[0].topics, brokers[0].leaders, brokers[0].logs
             each.leaders[PLACES[number]] = each.node_id
+            del each.apis[ApiKey.CLEANING]  # as Apache Kafka
         serve(brokers, {})
         yield brokers
 
