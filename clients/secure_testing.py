@@ -14,16 +14,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from barnabas.clients.addresses import parse_bootstrap
 from barnabas.clients.broker_process import BrokerProcess
 from barnabas.clients.config import AdminConfig
-from barnabas.clients.kafka.connection import KafkaConnection
+from barnabas.clients.network.cluster import Cluster
 from barnabas.clients.security.authority import Authority
 from barnabas.clients.security.settings import SecuritySettings
 from barnabas.config.security.jaas import PLAIN_MODULE, SCRAM_MODULE, password_entry
 from barnabas.config.tables.security_properties import STANDARD_AUTHORIZER
 from barnabas.protocol.errors import BrokerError, ErrorCode
-from barnabas.protocol.kafka.client.security import ALTER_USER_SCRAM_CREDENTIALS
 from barnabas.protocol.messages.security.scram_credentials import AlterUserScramCredentialsRequest
 from barnabas.protocol.sasl.plain import PLAIN
 from barnabas.protocol.sasl.scram_keys import SCRAM_SHA_512
@@ -77,16 +75,14 @@ class SecureBrokerProcess(BrokerProcess):
         request = AlterUserScramCredentialsRequest(upsertions=[upsertion])
 
         async def alter() -> None:
-            (address,) = parse_bootstrap(self.bootstrap)
-            needed = {ALTER_USER_SCRAM_CREDENTIALS.key: ALTER_USER_SCRAM_CREDENTIALS.lowest}
-            connection = await KafkaConnection.open(address, self._admin_config(), needed, "adding a user needs")
+            cluster = Cluster(self._admin_config())
             try:
-                answer = await connection.request(ALTER_USER_SCRAM_CREDENTIALS, request)
+                answer = await cluster.ask_any(request)
                 for result in answer.results:
                     if result.error is not ErrorCode.NONE:
                         raise BrokerError(result.error, result.message or result.error.name)
             finally:
-                connection.close()
+                await cluster.close()
 
         self._run(alter())
         return self._properties(name, password)

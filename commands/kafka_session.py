@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from barnabas.clients.addresses import parse_bootstrap
-from barnabas.clients.errors import BrokerConnectionError, BrokerTimeoutError
-from barnabas.clients.kafka.connection import KafkaConnection
+from barnabas.clients.network.cluster import Cluster
 from barnabas.commands.session import run_limited
 from barnabas.config.tables.security_properties import STANDARD_AUTHORIZER
 from barnabas.protocol.errors import BrokerError, ErrorCode
@@ -18,17 +16,15 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from barnabas.clients.config import AdminConfig
-    from barnabas.commands.target import Call
-
-_PURPOSE = "this command needs; Apache Kafka serves it since 3.3"
+    from barnabas.protocol.wire.structures import Request
 
 
-def ask(bootstrap: str, timeout_s: float, *calls: Call) -> list[Any]:
+def ask(bootstrap: str, timeout_s: float, *requests: Request[Any]) -> list[Any]:
     """Send requests, one after the other; return their answers.
 
     Raises TimeoutError, naming the broker, after `timeout_s`, and the client's errors.
     """
-    return run_limited(bootstrap, timeout_s, lambda config: _answers(config, calls))
+    return run_limited(bootstrap, timeout_s, lambda config: _answers(config, requests))
 
 
 def ensure_answered(error: ErrorCode, message: str | None) -> None:
@@ -40,21 +36,9 @@ def ensure_answered(error: ErrorCode, message: str | None) -> None:
         raise BrokerError(error, sentence)
 
 
-async def _answers(config: AdminConfig, calls: Sequence[Call]) -> list[Any]:
-    connection = await _connect(config, {call.api.key: call.api.lowest for call in calls})
+async def _answers(config: AdminConfig, requests: Sequence[Request[Any]]) -> list[Any]:
+    cluster = Cluster(config)
     try:
-        return [await connection.request(call.api, call.request) for call in calls]
+        return [await cluster.ask_any(request) for request in requests]
     finally:
-        connection.close()
-
-
-async def _connect(config: AdminConfig, needed: dict[Any, int]) -> KafkaConnection:
-    """Connect to the first broker of the bootstrap list that answers."""
-    last: Exception | None = None
-    for address in parse_bootstrap(config.bootstrap):
-        try:
-            return await KafkaConnection.open(address, config, needed, _PURPOSE)
-        except (BrokerConnectionError, BrokerTimeoutError) as error:
-            last = error
-    assert last is not None, "a bootstrap list is never empty"
-    raise last
+        await cluster.close()

@@ -13,22 +13,15 @@ from barnabas.commands.stopped_broker import Directories, change_stored, directo
 if TYPE_CHECKING:
     from barnabas.broker.metadata.image import MetadataImage
     from barnabas.broker.metadata.plan import Plan
-    from barnabas.protocol.kafka.client.api import ClientApi
+    from barnabas.protocol.wire.structures import Request
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-
-
-class Call(NamedTuple):
-    """A request to a running broker."""
-
-    api: ClientApi
-    request: Any
 
 
 class Change(NamedTuple):
     """One change, as a request to a running broker and as a plan for stored metadata."""
 
-    call: Call
+    request: Request[Any]
     plan: Callable[[MetadataImage], Plan[Any]]
 
 
@@ -39,11 +32,11 @@ class Target(NamedTuple):
     bootstrap: str
     timeout_s: float
 
-    def ask(self, *calls: Call) -> list[Any]:
+    def ask(self, *requests: Request[Any]) -> list[Any]:
         """Send requests to the running broker, as `kafka_session.ask`."""
         from barnabas.commands.kafka_session import ask
 
-        return ask(self.bootstrap, self.timeout_s, *calls)
+        return ask(self.bootstrap, self.timeout_s, *requests)
 
     def stored(self) -> MetadataImage:
         """Return the image in the directories, as `stopped_broker.stored_image`."""
@@ -56,7 +49,7 @@ class Target(NamedTuple):
         """
         if self.directories:
             return [change_stored(self.directories, change.plan) for change in changes]
-        return [answer.results for answer in self.ask(*(change.call for change in changes))]
+        return [answer.results for answer in self.ask(*(change.request for change in changes))]
 
 
 def target_options(command: Command) -> Command:

@@ -9,11 +9,10 @@ from contextlib import asynccontextmanager
 
 from barnabas.clients.addresses import Address
 from barnabas.clients.config import ClientConfig
-from barnabas.clients.kafka.connection import KafkaConnection
+from barnabas.clients.network.connection import Connection
+from barnabas.clients.network.node_connections import settings_of
 from barnabas.clients.records import ConsumerRecord
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.kafka.client.fetch import FETCH
-from barnabas.protocol.kafka.client.produce import PRODUCE
 from barnabas.protocol.messages.data.fetch import (
     TOPIC_IDS_FROM,
     FetchPartition,
@@ -32,18 +31,18 @@ TIMEOUT_MS = 30_000
 
 
 @asynccontextmanager
-async def connected(bootstrap: str) -> AsyncIterator[KafkaConnection]:
+async def connected(bootstrap: str) -> AsyncIterator[Connection]:
     """Open a connection."""
     host, _, port = bootstrap.rpartition(":")
-    config = ClientConfig(bootstrap=bootstrap)
-    connection = await KafkaConnection.open(Address(host, int(port)), config, max_answer_bytes=16 * FETCH_BYTES)
+    settings = settings_of(ClientConfig(bootstrap=bootstrap))
+    connection = await Connection.open(Address(host, int(port)), settings)
     try:
         yield connection
     finally:
         connection.close()
 
 
-async def produce(connection: KafkaConnection, topic: str, records: int, value: bytes) -> None:
+async def produce(connection: Connection, topic: str, records: int, value: bytes) -> None:
     """Send batches as the producer does, one in flight while the next one fills."""
     sent: asyncio.Task[None] | None = None
     while records:
@@ -57,7 +56,7 @@ async def produce(connection: KafkaConnection, topic: str, records: int, value: 
         await sent
 
 
-async def consume(connection: KafkaConnection, topic: str, records: int) -> int:
+async def consume(connection: Connection, topic: str, records: int) -> int:
     """Fetch and decode from the beginning, one fetch in flight meanwhile, as the consumer does."""
     found = offset = 0
     fetched = asyncio.create_task(_fetch(connection, topic, offset))
@@ -73,16 +72,16 @@ async def consume(connection: KafkaConnection, topic: str, records: int) -> int:
     return found
 
 
-async def _send(connection: KafkaConnection, topic: str, batch: bytes) -> None:
+async def _send(connection: Connection, topic: str, batch: bytes) -> None:
     topics = [ProduceTopic(name=topic, partitions=[ProducePartition(0, memoryview(batch))])]
-    answer = await connection.request(PRODUCE, ProduceRequest(acks=-1, timeout_ms=TIMEOUT_MS, topics=topics))
+    answer = await connection.request(ProduceRequest(acks=-1, timeout_ms=TIMEOUT_MS, topics=topics))
     _check(answer.topics[0].partitions[0].error)
 
 
-async def _fetch(connection: KafkaConnection, topic: str, offset: int) -> memoryview:
+async def _fetch(connection: Connection, topic: str, offset: int) -> memoryview:
     wanted = FetchTopic(name=topic, partitions=[FetchPartition(partition=0, offset=offset, max_bytes=FETCH_BYTES)])
     query = FetchRequest(max_wait_ms=500, min_bytes=1, max_bytes=FETCH_BYTES, topics=[wanted])
-    answer: FetchResponse = await connection.request(FETCH, query, highest=TOPIC_IDS_FROM - 1)
+    answer: FetchResponse = await connection.request(query, highest=TOPIC_IDS_FROM - 1)
     partition = answer.topics[0].partitions[0]
     _check(partition.error)
     return partition.data

@@ -14,15 +14,13 @@ from barnabas.broker.mirrors.source import (
     SourceTopic,
 )
 from barnabas.clients.errors import RefusedError, reason_of
-from barnabas.clients.kafka.cluster import KafkaCluster
-from barnabas.clients.kafka.connection import KafkaConnection
-from barnabas.clients.kafka.fetch_session import FetchSession, WantedPartition
+from barnabas.clients.network.cluster import Cluster
+from barnabas.clients.network.connection import Connection
+from barnabas.clients.network.fetch_session import FetchSession, WantedPartition
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.kafka.client.describe_configs import DESCRIBE_CONFIGS, TOPIC_LAYER
-from barnabas.protocol.kafka.client.fetch import FETCH
-from barnabas.protocol.kafka.client.list_offsets import LIST_OFFSETS
-from barnabas.protocol.kafka.client.offset_for_leader_epoch import OFFSET_FOR_LEADER_EPOCH
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.cluster.configs import (
+    TOPIC_LAYER,
     TOPIC_RESOURCE,
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -73,9 +71,7 @@ _SESSION_ERRORS: Final = frozenset(
 class KafkaSourceNode:
     """A connection to one broker of the source, with its fetch session."""
 
-    def __init__(
-        self, cluster: KafkaCluster, node_id: int, connection: KafkaConnection, replica_id: int = NO_REPLICA
-    ) -> None:
+    def __init__(self, cluster: Cluster, node_id: int, connection: Connection, replica_id: int = NO_REPLICA) -> None:
         """`replica_id`: that of a follower, which fetches with the right of CLUSTER_ACTION."""
         self._cluster = cluster
         self._node_id = node_id
@@ -104,7 +100,7 @@ class KafkaSourceNode:
         if replica_id != NO_REPLICA:
             replica_id = COMPARING_REPLICA_ID if compares else replica_id
             highest = min(highest or REPLICA_IDS_UNTIL, REPLICA_IDS_UNTIL)
-        connection = await self._current()
+        connection = self._connection
         wanted = {
             key: WantedPartition(
                 each.topic_id or ZERO_UUID, each.offset, each.max_bytes, each.leader_epoch, each.last_fetched_epoch
@@ -112,13 +108,13 @@ class KafkaSourceNode:
             for key, each in partitions.items()
         }
         session = self._session
-        if (connection.version_of(FETCH, highest) or 0) < SESSIONS_FROM:
+        if (connection.version_of(ApiKey.FETCH, highest) or 0) < SESSIONS_FROM:
             session.lost()
         query = session.next_query(
             wanted, max_wait_ms=max_wait_ms, min_bytes=_MIN_BYTES, max_bytes=max_bytes, replica_id=replica_id
         )
         try:
-            answer: FetchResponse = await connection.request(FETCH, query, highest=highest)
+            answer: FetchResponse = await connection.request(query, highest=highest)
         except BaseException:
             session.lost()
             raise
@@ -171,10 +167,8 @@ class KafkaSourceNode:
             )
             for topic, keys in _by_topic(epochs).items()
         ]
-        connection = await self._current()
-        answer = await connection.request(
-            OFFSET_FOR_LEADER_EPOCH, OffsetForLeaderEpochRequest(replica_id=CONSUMER_REPLICA_ID, topics=topics)
-        )
+        connection = self._connection
+        answer = await connection.request(OffsetForLeaderEpochRequest(replica_id=CONSUMER_REPLICA_ID, topics=topics))
         found: dict[TopicPartition, EpochEnd | ErrorCode] = dict.fromkeys(epochs, ErrorCode.UNKNOWN_SERVER_ERROR)
         for topic in answer.topics:
             for each in topic.partitions:
@@ -195,9 +189,9 @@ class KafkaSourceNode:
             )
             for topic, keys in _by_topic(partitions).items()
         ]
-        connection = await self._current()
+        connection = self._connection
         answer = await connection.request(
-            LIST_OFFSETS, ListOffsetsRequest(isolation=READ_UNCOMMITTED, topics=topics, timeout_ms=REMOTE_TIMEOUT_MS)
+            ListOffsetsRequest(isolation=READ_UNCOMMITTED, topics=topics, timeout_ms=REMOTE_TIMEOUT_MS)
         )
         found = dict.fromkeys(partitions, OffsetRange(ErrorCode.UNKNOWN_SERVER_ERROR))
         for topic in answer.topics:
@@ -205,23 +199,17 @@ class KafkaSourceNode:
                 found[TopicPartition(topic.name, each.partition)] = OffsetRange(each.error, each.offset)
         return found
 
-    async def _current(self) -> KafkaConnection:
-        """Return the connection, or another one before the session of its login ends."""
-        if self._connection.is_expiring and not self._connection.is_closed:
-            self._connection = await self._cluster.connection(self._node_id, _FETCH_PURPOSE)
-        return self._connection
-
 
 class KafkaSource:
     """A cluster. `close` it."""
 
-    def __init__(self, cluster: KafkaCluster, replica_id: int = NO_REPLICA) -> None:
+    def __init__(self, cluster: Cluster, replica_id: int = NO_REPLICA) -> None:
         self._cluster = cluster
         self._replica_id = replica_id
 
     async def metadata(self, topics: Collection[str] | None = None) -> SourceMetadata:
         """Return these topics where they exist, or all that this client may describe. Raises ClientError."""
-        answer = await self._cluster.metadata(None if topics is None else sorted(topics))
+        answer = await self._cluster.load(None if topics is None else sorted(topics))
         found = {
             topic.name: SourceTopic(
                 topic.error,
@@ -236,7 +224,7 @@ class KafkaSource:
 
     def _leader(self, topic: str, partition: PartitionMetadata) -> SourcePartition:
         """Return the newest known leader: a broker may answer with older metadata than an answer to Fetch had."""
-        known = self._cluster.leader(TopicPartition(topic, partition.partition))
+        known = self._cluster.leader_of(TopicPartition(topic, partition.partition))
         if known is None:
             return SourcePartition(-1, partition.leader_epoch)
         return SourcePartition(known.node_id, known.epoch)
@@ -251,7 +239,7 @@ class KafkaSource:
             part = topics[start : start + _CONFIGS_AT_ONCE]
             resources = [DescribeConfigsResource(type=TOPIC_RESOURCE, name=each) for each in part]
             request: Any = DescribeConfigsRequest(resources=resources, include_documentation=False)
-            described: DescribeConfigsResponse = await self._cluster.ask_any(DESCRIBE_CONFIGS, request)
+            described: DescribeConfigsResponse = await self._cluster.ask_any(request)
             for each in described.results:
                 if each.error is ErrorCode.NONE:
                     found[each.name] = {
@@ -264,12 +252,12 @@ class KafkaSource:
     async def node(self, node_id: int) -> KafkaSourceNode:
         """Open a connection to a broker. Raises ClientError."""
         return KafkaSourceNode(
-            self._cluster, node_id, await self._cluster.connection(node_id, _FETCH_PURPOSE), self._replica_id
+            self._cluster, node_id, await self._cluster.connections.connect(node_id, _FETCH_PURPOSE), self._replica_id
         )
 
     async def close(self) -> None:
         """Close all connections."""
-        self._cluster.close()
+        await self._cluster.close()
 
 
 def _fetched(answer: FetchPartitionResult) -> FetchedPartition:

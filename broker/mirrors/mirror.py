@@ -38,7 +38,7 @@ from barnabas.broker.mirrors.mirrored_partition import MirroredPartition
 from barnabas.broker.mirrors.status import MirrorState, MirrorStatus, TopicProblem
 from barnabas.broker.storage.log.partition_log import PartitionLog
 from barnabas.clients.errors import ClientError
-from barnabas.clients.kafka.cluster import KafkaCluster
+from barnabas.clients.network.cluster import Cluster
 from barnabas.protocol.errors import BrokerError, ErrorCode
 from barnabas.protocol.mirrors.definition import EARLIEST
 from barnabas.protocol.topic_partition import TopicPartition
@@ -134,7 +134,7 @@ class Mirror:
         """Make the client of the source. It connects when it is used. Raises ValueError for its patterns."""
         if (fault := pattern_fault(self.definition)) is not None:
             raise ValueError(fault)
-        cluster = KafkaCluster(await self._parts.client_config(self.definition))
+        cluster = Cluster(await self._parts.client_config(self.definition))
         self._source = source = KafkaSource(cluster)
         if self.definition.groups:
             groups = SourceGroups(cluster, self.definition.groups)

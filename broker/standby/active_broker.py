@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from barnabas import __version__
 from barnabas.clients.addresses import parse_bootstrap
 from barnabas.clients.errors import BrokerConnectionError, RefusedError, reason_of
-from barnabas.clients.network.connection import Connection, ConnectionSettings
-from barnabas.clients.security.tls_context import TlsContextSource
+from barnabas.clients.network.connection import Connection
+from barnabas.clients.network.node_connections import settings_of
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.cluster.standby import (
@@ -34,15 +33,7 @@ class ActiveBroker:
     @classmethod
     async def connect(cls, config: ClientConfig) -> ActiveBroker:
         """Connect to the first address that answers, and log in."""
-        settings = ConnectionSettings(
-            client_id=config.client_id,
-            client_version=__version__,
-            connect_timeout_ms=config.connect_timeout_ms,
-            request_timeout_ms=config.request_timeout_ms,
-            max_frame_bytes=config.max_frame_bytes,
-            security=config.security,
-            tls=None if config.security.tls is None else TlsContextSource(config.security.tls),
-        )
+        settings = settings_of(config)
         failures: list[BrokerConnectionError] = []
         for address in parse_bootstrap(config.bootstrap):
             try:

@@ -33,7 +33,7 @@ from barnabas.broker.standby.replica_logs import ReplicaLogs
 from barnabas.broker.standby.replica_opening import OpenedMetadata, directory_ids, load_logs, open_metadata
 from barnabas.broker.storage.log_manager import LogManager
 from barnabas.clients.errors import BrokerConnectionError, BrokerTimeoutError, ClientError, RefusedError
-from barnabas.clients.kafka.cluster import KafkaCluster
+from barnabas.clients.network.cluster import Cluster
 from barnabas.protocol.messages.cluster.standby import SnapshotName
 from barnabas.protocol.messages.data.fetch import STANDBY_REPLICA_ID
 
@@ -87,7 +87,7 @@ class Replica:
         self._snapshotter: Snapshotter | None = None
         self._logs: ReplicaLogs | None = None
         self._fetching: asyncio.Task[None] | None = None
-        self._cluster = KafkaCluster(client)
+        self._cluster = Cluster(client)
         source = KafkaSource(self._cluster, STANDBY_REPLICA_ID)
         rate = ByteRate(None, self._loop.time)
         # Metadata is followed all the time, so nothing is to be done when a partition's leader epoch is outdated.
@@ -196,7 +196,7 @@ class Replica:
         if self._fetching is not None:
             self._fetching.cancel()
             await asyncio.wait([self._fetching])
-        self._cluster.close()
+        await self._cluster.close()
         await asyncio.to_thread(self._threads.shutdown)  # waits for an append that runs
 
     # -- opening
@@ -320,7 +320,7 @@ class Replica:
     # -- records
 
     async def _connect(self, source: KafkaSource) -> SourceNode:
-        await self._cluster.metadata([])  # the advertised address
+        await self._cluster.load([])  # the advertised address
         return await source.node(self._metadata().node_id)
 
     def _directory_failed(self, directory: Path, partitions: Any) -> None:

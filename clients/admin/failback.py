@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.clients.config import AdminConfig, ClientConfig
 from barnabas.clients.errors import BrokerConnectionError, FailbackError
-from barnabas.clients.kafka.cluster import KafkaCluster
+from barnabas.clients.network.cluster import Cluster
 
 if TYPE_CHECKING:
     from barnabas.clients.admin.admin import Admin
@@ -75,14 +75,14 @@ async def _ensure_barnabas(former: AdminConfig, new_admin: Callable[[AdminConfig
             await admin.mirrors.describe_all()
             return
     except BrokerConnectionError as error:
-        cluster = KafkaCluster(former)
+        cluster = Cluster(former)
         try:
             async with asyncio.timeout(former.connect_timeout_ms / 1000):
-                await cluster.metadata([])
+                await cluster.load([])
         except (BrokerConnectionError, TimeoutError):
             raise error from None
         finally:
-            cluster.close()
+            await cluster.close()
         raise FailbackError(
             f"{former.bootstrap} is not a Barnabas: Apache Kafka cannot follow another cluster. Stop Kafka and start "
             "Barnabas on its directories, which keeps their records, then repeat this command; or delete its topics "

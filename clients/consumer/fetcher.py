@@ -39,6 +39,7 @@ from barnabas.clients.network.connection import Connection
 from barnabas.clients.network.node_connections import Purpose
 from barnabas.protocol.errors import RETRIABLE_CODES, DecodeError, ErrorCode
 from barnabas.protocol.messages.data.fetch import (
+    TOPIC_IDS_FROM,
     FetchPartition,
     FetchPartitionResult,
     FetchRequest,
@@ -259,7 +260,9 @@ class Fetcher:
             state.in_request = True
         try:
             response: FetchResponse = await connection.request(
-                request, timeout_ms=self._config.request_timeout_ms + request.max_wait_ms
+                request,
+                highest=TOPIC_IDS_FROM - 1,
+                timeout_ms=self._config.request_timeout_ms + request.max_wait_ms,
             )
         finally:
             node.waiting_on = None

@@ -1,4 +1,1 @@
-"""Client of Kafka's dialect, for what the native dialect does not reach: other clusters, and administrative APIs.
-
-`connection` is one connection, `nodes` the connections to a cluster's brokers, `cluster` its metadata and coordinators.
-"""
+"""A connection by Kafka's protocol, for the Spark sink."""

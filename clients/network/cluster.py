@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from barnabas.clients.addresses import Address
@@ -28,8 +28,10 @@ from barnabas.clients.network.connection import Connection
 from barnabas.clients.network.node_connections import NodeConnections, Purpose
 from barnabas.protocol.errors import RETRIABLE_CODES, ErrorCode
 from barnabas.protocol.messages.groups.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from barnabas.protocol.messages.nodes import BrokerAddress, LeaderAndEpoch
 from barnabas.protocol.messages.topics.metadata import MetadataRequest, MetadataResponse, TopicMetadata
 from barnabas.protocol.topic_partition import TopicPartition
+from barnabas.protocol.wire.structures import Answer, Request
 
 logger = logging.getLogger(__name__)
 
@@ -41,11 +43,15 @@ NO_LEADER = -1
 
 @dataclass(frozen=True, slots=True)
 class TopicView:
-    """A topic in the last metadata: `leaders[p]` is the node that leads partition p, -1 without one."""
+    """A topic in the last metadata: `leaders[p]` is the node that leads partition p, -1 without one.
+
+    `epochs[p]`: since this leader epoch; -1 if unknown.
+    """
 
     name: str
     topic_id: bytes
     leaders: tuple[int, ...]
+    epochs: tuple[int, ...]
 
 
 class Cluster:
@@ -102,6 +108,21 @@ class Cluster:
             return await self.connections.any_connection()
         return await self.connections.connect(node_id)
 
+    @property
+    def node_ids(self) -> Sequence[int]:
+        """The brokers of the latest metadata."""
+        return tuple(self.connections.brokers)
+
+    async def ask(self, node_id: int, request: Request[Answer]) -> Answer:
+        """Send a request to one broker, once. Raises ClientError."""
+        return await (await self.connections.connect(node_id)).request(request)
+
+    async def ask_any(self, request: Request[Answer]) -> Answer:
+        """Send a request to any broker, once. Raises ClientError."""
+        return await (await self.connections.any_connection()).request(request)
+
+    # coordinators
+
     async def coordinator(self, key_type: int, key: str, purpose: Purpose = Purpose.CONTROL) -> Connection:
         """Return a connection to the coordinator of a group or a transactional id.
 
@@ -150,6 +171,35 @@ class Cluster:
         self._topics.pop(name, None)
         self._topic_errors.pop(name, None)
 
+    def leader_of(self, topic_partition: TopicPartition) -> LeaderAndEpoch | None:
+        """The partition's leader in the last metadata, with its epoch; None without one."""
+        view = self._topics.get(topic_partition.topic)
+        number = topic_partition.partition
+        if view is None or number >= len(view.leaders) or view.leaders[number] < 0:
+            return None
+        return LeaderAndEpoch(node_id=view.leaders[number], epoch=view.epochs[number])
+
+    def note_leader(
+        self, topic_partition: TopicPartition, leader: LeaderAndEpoch, endpoints: Iterable[BrokerAddress]
+    ) -> bool:
+        """Take a new leader from an answer to Fetch, with its address; return whether it is now known.
+
+        An older epoch than the known one changes nothing.
+        """
+        view = self._topics.get(topic_partition.topic)
+        number = topic_partition.partition
+        if leader.node_id < 0 or view is None or number >= len(view.leaders) or leader.epoch <= view.epochs[number]:
+            return False
+        brokers = dict(self.connections.brokers)
+        brokers.update({each.node_id: Address(each.host, each.port) for each in endpoints})
+        if leader.node_id not in brokers:
+            return False
+        self.connections.update_brokers(brokers)
+        leaders, epochs = list(view.leaders), list(view.epochs)
+        leaders[number], epochs[number] = leader.node_id, leader.epoch
+        self._topics[view.name] = TopicView(view.name, view.topic_id, tuple(leaders), tuple(epochs))
+        return True
+
     async def require_topic(self, name: str, timeout_ms: int) -> TopicView:
         """Return the topic, loading it at first use; concurrent callers share the request.
 
@@ -187,7 +237,7 @@ class Cluster:
         self.cluster_id = response.cluster_id or ""
         for topic in response.topics:
             if topic.error is ErrorCode.NONE:
-                self._topics[topic.topic_name] = _view(topic)
+                self._topics[topic.topic_name] = _view(topic, self._topics.get(topic.topic_name))
                 self._topic_errors.pop(topic.topic_name, None)
             else:
                 self._topics.pop(topic.topic_name, None)
@@ -254,15 +304,18 @@ class Cluster:
         )
 
 
-def _view(topic: TopicMetadata) -> TopicView:
+def _view(topic: TopicMetadata, known: TopicView | None) -> TopicView:
+    """Return the view of a topic. A leader with an older epoch than the known one is a stale broker's."""
     partitions = {entry.partition: entry for entry in topic.partitions}
     count = max(partitions, default=-1) + 1
-    known = [partitions.get(partition) for partition in range(count)]
-    return TopicView(
-        topic.topic_name,
-        topic.topic_id,
-        tuple(NO_LEADER if entry is None else entry.leader for entry in known),
-    )
+    leaders, epochs = [NO_LEADER] * count, [-1] * count
+    for number, entry in partitions.items():
+        leaders[number], epochs[number] = entry.leader, entry.leader_epoch
+    if known is not None and known.topic_id == topic.topic_id:
+        for number in range(min(count, len(known.epochs))):
+            if 0 <= epochs[number] < known.epochs[number]:
+                leaders[number], epochs[number] = known.leaders[number], known.epochs[number]
+    return TopicView(topic.topic_name, topic.topic_id, tuple(leaders), tuple(epochs))
 
 
 def _timed_out(what: str, failure: ClientError) -> ClientError:

@@ -45,9 +45,8 @@ from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.framing import SIZE_PREFIX
 from barnabas.protocol.messages.api_key import OWN_KEYS, OWN_SOFTWARE, ApiKey
 from barnabas.protocol.messages.cluster.api_versions import OWN_VERSIONS, ApiVersionsRequest, ApiVersionsResponse
-from barnabas.protocol.native import codec
 from barnabas.protocol.primitives import Reader
-from barnabas.protocol.wire.structures import MAX_ANSWER_ITEMS, Request
+from barnabas.protocol.wire.structures import MAX_ANSWER_ITEMS, Answer, Request
 
 MAX_CORRELATION_ID = (1 << 31) - 1
 
@@ -107,6 +106,7 @@ class Connection(asyncio.BufferedProtocol):
         """Requests held back during a login, with their frames; None: no login runs."""
         self._is_answered = False
         """Whether the broker has answered a request beyond the greeting."""
+        self._closes_when_idle = False
         self._login_due: asyncio.TimerHandle | None = None
         self._login: asyncio.Task[None] | None = None
 
@@ -163,8 +163,8 @@ class Connection(asyncio.BufferedProtocol):
         return {each.name: each.max_level for each in found}
 
     def request(
-        self, request: Any, *, highest: int | None = None, timeout_ms: int | None = None
-    ) -> asyncio.Future[Any]:
+        self, request: Request[Answer], *, highest: int | None = None, timeout_ms: int | None = None
+    ) -> asyncio.Future[Answer]:
         """Send `request` now, in a version of at most `highest`, and return the future of its answer.
 
         The future fails with BrokerConnectionError when the connection is lost, BrokerTimeoutError without a response
@@ -179,9 +179,9 @@ class Connection(asyncio.BufferedProtocol):
             self._await(waiting)
         return waiting.future
 
-    def version_of(self, api: ApiKey) -> int | None:
+    def version_of(self, api: ApiKey, highest: int | None = None) -> int | None:
         """Return the version in which requests of this API are sent; None if broker and client share none."""
-        return version_of(api, self._served)
+        return version_of(api, self._served, highest)
 
     def send_without_answer(self, request: Any) -> None:
         """Send a request that the broker does not answer (produce with acks=0). Raises as `request` does."""
@@ -202,6 +202,15 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.abort()
         self._throttle.cancel()
         self._fail_waiting(self._closed_by)
+
+    def close_when_idle(self) -> None:
+        """Close the socket once no request waits for an answer."""
+        self._closes_when_idle = True
+        self._close_if_idle()
+
+    def _close_if_idle(self) -> None:
+        if self._closes_when_idle and not self._pending and self._held is None:
+            self.close()
 
     async def wait_closed(self) -> None:
         """Wait after close() until the socket is closed. A loop that ends before leaves it to the garbage collector."""
@@ -268,9 +277,6 @@ class Connection(asyncio.BufferedProtocol):
         if not self._pending:
             raise DecodeError("an answer, and no request waits for one")
         waiting = self._pending.oldest()
-        if waiting.answer_type is None:
-            self._answer_natively(waiting, frame)
-            return
         if len(frame) < _CORRELATION_ID_SIZE:
             raise DecodeError(f"an answer of {len(frame)} bytes")
         correlation_id = int.from_bytes(frame[:_CORRELATION_ID_SIZE], "big", signed=True)
@@ -290,32 +296,9 @@ class Connection(asyncio.BufferedProtocol):
             self._begin_throttle(throttle_ms)
         if not waiting.future.done():  # else cancelled by its caller
             waiting.future.set_result(response)
+        self._close_if_idle()
 
-    def _answer_natively(self, waiting: PendingRequest, frame: memoryview) -> None:
-        header = codec.read_response(frame)
-        if header.correlation_id != waiting.correlation_id or header.api != waiting.api:
-            raise DecodeError(
-                f"an answer to api={header.api} correlation_id={header.correlation_id} where "
-                f"api={int(waiting.api)} correlation_id={waiting.correlation_id} was expected"
-            )
-        self._pending.remove_oldest()
-        self._is_answered = True
-        if header.throttle_ms > 0:
-            self._begin_throttle(header.throttle_ms)
-        if waiting.future.done():  # cancelled by its caller
-            return
-        if header.error is not ErrorCode.NONE:
-            reason = header.message or "the broker gave no reason"
-            waiting.future.set_exception(RefusedError(header.error, f"{waiting.api.label} at {self.address}: {reason}"))
-            return
-        try:
-            response = codec.decode_response(header)
-        except DecodeError as error:
-            waiting.future.set_exception(self._violation(f"{waiting.api.label}: {error}"))
-            return
-        waiting.future.set_result(response)
-
-    def _encode(self, request: Any, highest: int | None, timeout_ms: int) -> tuple[PendingRequest, Frame]:
+    def _encode(self, request: Request[Any], highest: int | None, timeout_ms: int) -> tuple[PendingRequest, Frame]:
         """Return what waits for the answer, and the parts of the request's frame."""
         if self._closed_by is not None or self._transport is None:
             raise self._closed_by or ClosedError(f"not connected to {self.address}")
@@ -323,17 +306,14 @@ class Connection(asyncio.BufferedProtocol):
             # The peer has closed, and connection_lost is due. asyncio's writelines fails here from Python 3.12 on.
             raise BrokerConnectionError(self._lost_sentence(None))
         api: ApiKey = request.api_key
+        version = version_of(api, self._served, highest)
+        if version is None:
+            raise self._not_served(api)
         correlation_id = self._next_correlation_id
-        waiting = PendingRequest(api, correlation_id, timeout_ms, self._loop.create_future())
-        if api is not ApiKey.FETCH:  # in Kafka's protocol, a fetch out of range does not say the log's offsets
-            version = version_of(api, self._served, highest)
-            if version is None:
-                raise self._not_served(api)
-            waiting.version = version
-            waiting.answer_type = request.answer_type
-            buffers = self._frame(version, correlation_id, request)
-        else:
-            buffers = codec.encode_request(api, correlation_id, self._settings.client_id, request)
+        waiting = PendingRequest(
+            api, correlation_id, timeout_ms, self._loop.create_future(), version, request.answer_type
+        )
+        buffers = self._frame(version, correlation_id, request)
         self._next_correlation_id = 0 if correlation_id == MAX_CORRELATION_ID else correlation_id + 1
         return waiting, buffers
 
@@ -479,7 +459,6 @@ class Connection(asyncio.BufferedProtocol):
 def _decoded(waiting: PendingRequest, body: memoryview) -> Any:
     """Return the value of an answer without its correlation id. Raises DecodeError."""
     answer_type, version = waiting.answer_type, waiting.version
-    assert answer_type is not None
     if waiting.api is ApiKey.API_VERSIONS:  # without tagged fields: it is read before the broker is known
         if int.from_bytes(body[:2], "big") == ErrorCode.UNSUPPORTED_VERSION:
             version = 0  # in which a broker answers that it does not have the requested one

@@ -1,21 +1,24 @@
 """One connection per broker and purpose, opened when it is needed.
 
-Connections are shared by concurrent callers and reopened with back-off after a failure. A bootstrap address serves only
-the first contact: afterwards brokers are reached at their advertised addresses, and the bootstrap list is used again
-when none of those answers.
+Connections are shared by concurrent callers. After a failed attempt the next one at that address waits: the pauses
+double from reconnect_backoff_ms to reconnect_backoff_max_ms. A bootstrap address serves only the first contact:
+afterwards brokers are reached at their advertised addresses, and the bootstrap list is used again when none of those
+answers.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 from typing import TypeVar
 
 from barnabas import __version__
 from barnabas.clients.addresses import Address, parse_bootstrap
 from barnabas.clients.config import ClientConfig
-from barnabas.clients.errors import BrokerConnectionError, ClosedError
+from barnabas.clients.errors import AuthenticationError, BrokerConnectionError, ClosedError
 from barnabas.clients.network.backoff import backoff_s
 from barnabas.clients.network.connection import Connection, ConnectionSettings
 from barnabas.clients.security.tls_context import TlsContextSource
@@ -23,8 +26,11 @@ from barnabas.clients.security.tls_context import TlsContextSource
 T = TypeVar("T")
 
 
-class Purpose(Enum):
-    """Fetches and joins have connections of their own: they wait long, and so do later requests on their connection."""
+class Purpose(StrEnum):
+    """Fetches and joins have connections of their own: they wait long, and so do later requests on their connection.
+
+    A caller may name further ones.
+    """
 
     CONTROL = "control"
     FETCH = "fetch"
@@ -33,10 +39,10 @@ class Purpose(Enum):
 
 @dataclass(slots=True)
 class _Failures:
-    """Consecutive failed connection attempts to one node, and the loop's time of the earliest next attempt."""
+    """Consecutive failed attempts at one address, and the loop's time of the earliest next one."""
 
-    count: int
-    not_before: float
+    count: int = 0
+    not_before: float = 0.0
 
 
 class NodeConnections:
@@ -46,20 +52,12 @@ class NodeConnections:
         self.brokers: dict[int, Address] = {}
         self._config = config
         self._seeds = parse_bootstrap(config.bootstrap)
-        self._settings = ConnectionSettings(
-            client_id=config.client_id,
-            client_version=__version__,
-            connect_timeout_ms=config.connect_timeout_ms,
-            request_timeout_ms=config.request_timeout_ms,
-            max_frame_bytes=config.max_frame_bytes,
-            security=config.security,
-            tls=None if config.security.tls is None else TlsContextSource(config.security.tls),
-        )
-        self._connections: dict[tuple[int, Purpose], Connection] = {}
+        self._settings = settings_of(config)
+        self._connections: dict[tuple[int, str], Connection] = {}
         self._way_in: Connection | None = None
-        self._connecting: dict[tuple[int, Purpose], asyncio.Task[Connection]] = {}
+        self._connecting: dict[tuple[int, str], asyncio.Task[Connection]] = {}
         self._finding_way_in: asyncio.Task[Connection] | None = None
-        self._failures: dict[int, _Failures] = {}
+        self._failures: defaultdict[Address, _Failures] = defaultdict(_Failures)
         self._closed = False
 
     def begin_closing(self) -> None:
@@ -86,20 +84,26 @@ class NodeConnections:
         if self._closed:
             raise ClosedError("used after close()")
 
-    def update_brokers(self, brokers: dict[int, Address]) -> None:
-        """Replace the brokers' addresses by those of new metadata."""
-        self.brokers = brokers
+    def update_brokers(self, brokers: Mapping[int, Address]) -> None:
+        """Replace the brokers' addresses by those of new metadata. Connections to other addresses end when idle."""
+        if not brokers:  # of a broker that does not know its cluster yet
+            return
+        self.brokers = dict(brokers)
+        for (node_id, purpose), connection in list(self._connections.items()):
+            if self.brokers.get(node_id) != connection.address:
+                del self._connections[node_id, purpose]
+                connection.close_when_idle()
         self._adopt_way_in()
 
-    def connected(self, node_id: int, purpose: Purpose = Purpose.CONTROL) -> Connection | None:
+    def connected(self, node_id: int, purpose: str = Purpose.CONTROL) -> Connection | None:
         """The open connection to that node, or None."""
         connection = self._connections.get((node_id, purpose))
         return None if connection is None or connection.closed else connection
 
-    async def connect(self, node_id: int, purpose: Purpose = Purpose.CONTROL) -> Connection:
+    async def connect(self, node_id: int, purpose: str = Purpose.CONTROL) -> Connection:
         """Return an open connection to that node, opening it after the back-off of the last failure.
 
-        Raises BrokerConnectionError, naming the broker's advertised address.
+        Raises BrokerConnectionError, naming the broker's advertised address, and AuthenticationError.
         """
         connection = self.connected(node_id, purpose)
         if connection is not None:
@@ -115,11 +119,11 @@ class NodeConnections:
     async def any_connection(self) -> Connection:
         """Return an open connection to any broker, else one to the first known or bootstrap broker that answers.
 
-        Raises BrokerConnectionError with the error of each of them.
+        Raises BrokerConnectionError with the error of each of them, and AuthenticationError.
         """
         self.ensure_open()
         for (_, purpose), connection in self._connections.items():
-            if purpose is Purpose.CONTROL and not connection.closed:
+            if purpose == Purpose.CONTROL and not connection.closed:
                 return connection
         if self._way_in is not None and not self._way_in.closed:
             return self._way_in
@@ -137,10 +141,15 @@ class NodeConnections:
             raise
 
     async def _find_way_in(self) -> Connection:
-        failures = []
-        for address in dict.fromkeys([*self.brokers.values(), *self._seeds]):
+        addresses = list(dict.fromkeys([*self.brokers.values(), *self._seeds]))
+        # Addresses that may be tried now come first, so that a broker that is down does not delay the others.
+        addresses.sort(key=lambda address: self._failures[address].not_before)
+        failures: list[BrokerConnectionError] = []
+        for address in addresses:
+            if failures and self._pause_s(address) > 0:
+                continue
             try:
-                self._way_in = await Connection.open(address, self._settings)
+                self._way_in = await self._open(address)
             except BrokerConnectionError as error:
                 failures.append(error)
                 continue
@@ -150,26 +159,18 @@ class NodeConnections:
         reasons = "; ".join(str(failure) for failure in failures)
         raise BrokerConnectionError(f"none of {len(failures)} brokers can be reached: {reasons}")
 
-    async def _connect(self, node_id: int, purpose: Purpose) -> Connection:
-        loop = asyncio.get_running_loop()
-        failures = self._failures.get(node_id)
-        if failures is not None and failures.not_before > loop.time():
-            await asyncio.sleep(failures.not_before - loop.time())
+    async def _connect(self, node_id: int, purpose: str) -> Connection:
         address = self.brokers.get(node_id)
         if address is None:
-            raise BrokerConnectionError(f"node {node_id} leads the partition, but is not among the brokers")
+            raise BrokerConnectionError(f"node {node_id} is not among the brokers of the cluster")
         try:
-            connection = await Connection.open(address, self._settings)
+            connection = await self._open(address)
         except BrokerConnectionError as error:
-            count = 1 if failures is None else failures.count + 1
-            pause = backoff_s(count, self._config.reconnect_backoff_ms, self._config.reconnect_backoff_max_ms)
-            self._failures[node_id] = _Failures(count, loop.time() + pause)
             if address in self._seeds:
                 raise
             raise BrokerConnectionError(
                 f"{error} (broker {node_id} advertises this address; if it is wrong, set advertised.listeners there)"
             ) from error
-        self._failures.pop(node_id, None)
         adopted = self.connected(node_id, purpose)
         if adopted is not None:  # the bootstrap connection was adopted meanwhile: keep one
             connection.close()
@@ -177,7 +178,27 @@ class NodeConnections:
         self._keep(node_id, purpose, connection)
         return connection
 
-    def _keep(self, node_id: int, purpose: Purpose, connection: Connection) -> None:
+    async def _open(self, address: Address) -> Connection:
+        """Connect after the pause that follows a failure at the address."""
+        pause_s = self._pause_s(address)
+        if pause_s > 0:
+            await asyncio.sleep(pause_s)
+        try:
+            connection = await Connection.open(address, self._settings)
+        except (BrokerConnectionError, AuthenticationError):
+            failures = self._failures[address]
+            failures.count += 1
+            config = self._config
+            pause_s = backoff_s(failures.count, config.reconnect_backoff_ms, config.reconnect_backoff_max_ms)
+            failures.not_before = asyncio.get_running_loop().time() + pause_s
+            raise
+        self._failures.pop(address, None)
+        return connection
+
+    def _pause_s(self, address: Address) -> float:
+        return self._failures[address].not_before - asyncio.get_running_loop().time()
+
+    def _keep(self, node_id: int, purpose: str, connection: Connection) -> None:
         def forget(closed: Connection) -> None:
             if self._connections.get((node_id, purpose)) is closed:
                 del self._connections[node_id, purpose]
@@ -195,3 +216,16 @@ class NodeConnections:
                 self._keep(node_id, Purpose.CONTROL, connection)
                 self._way_in = None
                 return
+
+
+def settings_of(config: ClientConfig) -> ConnectionSettings:
+    """Return what a configuration says of connections."""
+    return ConnectionSettings(
+        client_id=config.client_id,
+        client_version=__version__,
+        connect_timeout_ms=config.connect_timeout_ms,
+        request_timeout_ms=config.request_timeout_ms,
+        max_frame_bytes=config.max_frame_bytes,
+        security=config.security,
+        tls=None if config.security.tls is None else TlsContextSource(config.security.tls),
+    )

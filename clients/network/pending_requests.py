@@ -17,18 +17,15 @@ from barnabas.protocol.wire.structures import Struct
 
 @dataclass(slots=True)
 class PendingRequest:
-    """A request without an answer yet. `deadline` is the loop's time.
-
-    `answer_type` None: it was sent in the native dialect.
-    """
+    """A request without an answer yet. `deadline` is the loop's time."""
 
     api: ApiKey
     correlation_id: int
     timeout_ms: int
     future: asyncio.Future[Any]
+    version: int
+    answer_type: type[Struct]
     deadline: float = 0.0
-    version: int = 0
-    answer_type: type[Struct] | None = None
 
 
 class PendingRequests:

@@ -13,7 +13,6 @@ VersionRanges = Mapping[int, tuple[int, int]]
 
 _HIGHEST: Final[dict[int, int]] = {
     ApiKey.PRODUCE: 12,
-    ApiKey.FETCH: 12,
     ApiKey.OFFSET_COMMIT: 9,
     ApiKey.OFFSET_FETCH: 9,
     ApiKey.DELETE_TOPICS: 5,

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 
 from barnabas.clients.config import ClientConfig
 from barnabas.clients.errors import PreparedTransactionLostError, RefusedError
@@ -26,9 +26,9 @@ from barnabas.clients.network.retrying import with_retries
 from barnabas.clients.producer.transaction_requests import adds_first, highest_version
 from barnabas.clients.transactions import describe_transactions, list_transactions
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.data.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from barnabas.protocol.messages.data.init_producer_id import InitProducerIdRequest
 from barnabas.protocol.messages.groups.find_coordinator import TRANSACTION_KEY
-from barnabas.protocol.messages.transactions.end_txn import EndTxnRequest, EndTxnResponse
+from barnabas.protocol.messages.transactions.end_txn import EndTxnRequest
 from barnabas.protocol.messages.transactions.list_transactions import ListTransactionsRequest
 
 _OPEN: Final = "Ongoing"
@@ -130,12 +130,11 @@ class PreparedTransactions:
         listed = await list_transactions(self._cluster, self._config, request)
         return [each.transactional_id for each in listed]
 
-    async def _ask(self, request: EndTxnRequest | InitProducerIdRequest, what: str) -> None:
+    async def _ask(self, request: Any, what: str) -> None:
         async def attempt() -> None:
-            assert request.transactional_id is not None
             connection = await self._cluster.coordinator(TRANSACTION_KEY, request.transactional_id)
             highest = highest_version(request.api_key, adds_first=adds_first(connection))
-            response: EndTxnResponse | InitProducerIdResponse = await connection.request(request, highest=highest)
+            response: Any = await connection.request(request, highest=highest)
             if response.error is not ErrorCode.NONE:
                 raise RefusedError(response.error, f"{what} was refused")
 

@@ -26,9 +26,9 @@ from barnabas.clients.errors import (
     RefusedError,
     reason_of,
 )
-from barnabas.clients.kafka.cluster import KafkaCluster
-from barnabas.clients.kafka.connection import KafkaConnection
 from barnabas.clients.network.backoff import backoff_s
+from barnabas.clients.network.cluster import Cluster
+from barnabas.clients.network.connection import Connection
 from barnabas.clients.records import ShareRecord
 from barnabas.clients.share.acknowledgements import (
     Acknowledgement,
@@ -43,7 +43,7 @@ from barnabas.clients.share.acquired import read_acquired
 from barnabas.clients.share.held_records import HeldRecord, HeldRecords
 from barnabas.clients.share.share_session import ShareSession
 from barnabas.protocol.errors import RETRIABLE_CODES, ErrorCode
-from barnabas.protocol.kafka.client.share_members import SHARE_ACKNOWLEDGE, SHARE_FETCH
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.share import share_fetch
 from barnabas.protocol.messages.share.share_acknowledge import (
     ShareAcknowledgeRequest,
@@ -109,7 +109,7 @@ class LeaderRequests:
         self,
         node_id: int,
         member_id: str,
-        cluster: KafkaCluster,
+        cluster: Cluster,
         config: ShareConsumerConfig,
         held: HeldRecords,
         reader: Reader,
@@ -124,7 +124,7 @@ class LeaderRequests:
         self._reader = reader
         self._loop = asyncio.get_running_loop()
         self._session = ShareSession()
-        self._connection: KafkaConnection | None = None
+        self._connection: Connection | None = None
         self._pending = PendingAcknowledgements()
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -223,8 +223,8 @@ class LeaderRequests:
             except TimeoutError:
                 return
 
-    async def _connected(self) -> KafkaConnection:
-        connection = await self._cluster.connection(self.node_id, _PURPOSE)
+    async def _connected(self) -> Connection:
+        connection = await self._cluster.connections.connect(self.node_id, _PURPOSE)
         if connection is not self._connection:
             if self._session.is_open:
                 self._lose(BrokerConnectionError(f"{connection.address}: the connection was lost"))
@@ -257,7 +257,7 @@ class LeaderRequests:
         self._is_fetching = True
         try:
             answer: ShareFetchResponse = await connection.request(
-                SHARE_FETCH, request, timeout_ms=config.request_timeout_ms + config.max_wait_ms
+                request, timeout_ms=config.request_timeout_ms + config.max_wait_ms
             )
         except BaseException as error:  # also when the task is cancelled
             self._settle_unknown(taken, error)
@@ -320,7 +320,7 @@ class LeaderRequests:
         if not self._session.is_open:
             return  # it was lost, with what waited to be sent
         is_renewal = self._pending.has_renewals
-        version = connection.version_of(SHARE_ACKNOWLEDGE)
+        version = connection.version_of(ApiKey.SHARE_ACKNOWLEDGE)
         taken = self._pending.take()
         if is_renewal and (version is None or version < RENEW_FROM):
             taken = without_renewals(taken, RefusedError(ErrorCode.UNSUPPORTED_VERSION, "the broker renews no locks"))
@@ -329,7 +329,7 @@ class LeaderRequests:
                 return
         await self._exchange(connection, taken, self._session.epoch, is_renewal=is_renewal)
 
-    async def _exchange(self, connection: KafkaConnection, taken: Taken, epoch: int, *, is_renewal: bool) -> None:
+    async def _exchange(self, connection: Connection, taken: Taken, epoch: int, *, is_renewal: bool) -> None:
         request = ShareAcknowledgeRequest(
             group_id=self._config.group,
             member_id=self._member_id,
@@ -340,7 +340,7 @@ class LeaderRequests:
         sent_at = self._loop.time()
         try:
             answer: ShareAcknowledgeResponse = await connection.request(
-                SHARE_ACKNOWLEDGE, request, timeout_ms=CLOSE_TIMEOUT_MS if self._is_ending else None
+                request, timeout_ms=CLOSE_TIMEOUT_MS if self._is_ending else None
             )
         except BaseException as error:  # also when the task is cancelled
             self._settle_unknown(taken, error)
@@ -356,7 +356,7 @@ class LeaderRequests:
 
     async def _close_session(self) -> None:
         """Send what is pending, and close the session, so that other members get the rest at once."""
-        if not self._session.is_open or self._connection is None or self._connection.is_closed:
+        if not self._session.is_open or self._connection is None or self._connection.closed:
             return
         is_renewal = self._pending.has_renewals
         try:
@@ -390,13 +390,13 @@ class LeaderRequests:
         if was_open and error.code is not ErrorCode.SHARE_SESSION_NOT_FOUND and connection is not None:
             await self._release_all(connection)
 
-    async def _release_all(self, connection: KafkaConnection) -> None:
+    async def _release_all(self, connection: Connection) -> None:
         """Close the broker's session, whatever its epoch is: its locks are of no use any more."""
         request = ShareAcknowledgeRequest(
             group_id=self._config.group, member_id=self._member_id, session_epoch=share_fetch.FINAL_EPOCH, topics=[]
         )
         try:
-            await connection.request(SHARE_ACKNOWLEDGE, request, timeout_ms=CLOSE_TIMEOUT_MS)
+            await connection.request(request, timeout_ms=CLOSE_TIMEOUT_MS)
         except ClientError as error:
             logger.info("share session not closed, node=%d: %s", self.node_id, error)
 

@@ -34,7 +34,7 @@ from typing import Final, Self
 
 from barnabas.clients.config import ShareConsumerConfig
 from barnabas.clients.errors import ClientError, ClosedError
-from barnabas.clients.kafka.cluster import KafkaCluster
+from barnabas.clients.network.cluster import Cluster
 from barnabas.clients.records import ShareRecord
 from barnabas.clients.share.acknowledgements import Acknowledgement, Outcome, Pending
 from barnabas.clients.share.held_records import HeldRecord, HeldRecords
@@ -59,7 +59,7 @@ class ShareConsumer:
         self.config = config
         self.member_id: Final = str(uuid.uuid4())
         """This member's name in the group, as `barnabas group describe` shows it."""
-        self._cluster = KafkaCluster(config)
+        self._cluster = Cluster(config)
         self._topics = SubscribedTopics(self._cluster, config, self._distribute)
         self._membership = ShareMembership(self._cluster, config, self.member_id, self._distribute)
         self._held = HeldRecords()
@@ -77,9 +77,9 @@ class ShareConsumer:
         """Connect to a broker. Raises BrokerConnectionError immediately when none of the bootstrap list answers."""
         self._ensure_not_closed()
         try:
-            await self._cluster.metadata([])
+            await self._cluster.load([])
         except BaseException:
-            self._cluster.close()
+            await self._cluster.close()
             raise
         self._is_started = True
 
@@ -100,7 +100,7 @@ class ShareConsumer:
             await asyncio.gather(*(leader.end() for leader in self._leaders.values()))
             await self._membership.leave()
         finally:
-            self._cluster.close()
+            await self._cluster.close()
 
     async def __aenter__(self) -> Self:
         await self.start()

@@ -16,10 +16,10 @@ from typing import Final
 
 from barnabas.clients.config import ShareConsumerConfig
 from barnabas.clients.errors import ClientError, RefusedError, reason_of
-from barnabas.clients.kafka.cluster import KafkaCluster
 from barnabas.clients.membership.coordinator_retries import CoordinatorRetries
+from barnabas.clients.network.cluster import Cluster
+from barnabas.clients.network.connection import Connection
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.kafka.client.share_members import SHARE_GROUP_HEARTBEAT
 from barnabas.protocol.messages.groups.find_coordinator import GROUP_KEY
 from barnabas.protocol.messages.groups.share_group_heartbeat import (
     JOIN_EPOCH,
@@ -41,7 +41,7 @@ class ShareMembership:
     """Owned by one share consumer. `changed` is called when one of the attributes has changed."""
 
     def __init__(
-        self, cluster: KafkaCluster, config: ShareConsumerConfig, member_id: str, changed: Callable[[], None]
+        self, cluster: Cluster, config: ShareConsumerConfig, member_id: str, changed: Callable[[], None]
     ) -> None:
         self.assignment: Mapping[bytes, Sequence[int]] = {}
         """The assigned partitions, by topic id."""
@@ -56,7 +56,7 @@ class ShareMembership:
         self._topics: tuple[str, ...] = ()
         self._sends_topics = True
         self._epoch = JOIN_EPOCH
-        self._coordinator: int | None = None
+        self._coordinator: Connection | None = None
         self._retries = CoordinatorRetries(config, config.group, self._report_trouble)
         self._soon = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -83,7 +83,7 @@ class ShareMembership:
         self._epoch = JOIN_EPOCH
         try:
             async with asyncio.timeout(LEAVE_TIMEOUT_MS / 1000):
-                await self._cluster.ask(self._coordinator, SHARE_GROUP_HEARTBEAT, request)
+                await self._coordinator.request(request)
         except (ClientError, TimeoutError) as error:
             logger.info("leave request failed, the session will expire, group=%s: %s", self._config.group, error)
 
@@ -139,6 +139,7 @@ class ShareMembership:
             return self._config.retry_backoff_ms / 1000
         if answer.error in _MOVED:
             self._coordinator = None
+            self._cluster.forget_coordinators()
         await self._retries.pause(
             RefusedError(
                 answer.error, f"share group {self._config.group!r}: {answer.message or reason_of(answer.error)}"
@@ -148,9 +149,8 @@ class ShareMembership:
 
     async def _ask(self, request: ShareGroupHeartbeatRequest) -> ShareGroupHeartbeatResponse:
         if self._coordinator is None:
-            self._coordinator = await self._cluster.coordinator(self._config.group, GROUP_KEY)
-        answer: ShareGroupHeartbeatResponse = await self._cluster.ask(self._coordinator, SHARE_GROUP_HEARTBEAT, request)
-        return answer
+            self._coordinator = await self._cluster.coordinator(GROUP_KEY, self._config.group)
+        return await self._coordinator.request(request)
 
     def _assign(self, assignment: Mapping[bytes, Sequence[int]]) -> None:
         self.assignment = assignment

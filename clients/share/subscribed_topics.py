@@ -19,9 +19,8 @@ from barnabas.clients.errors import (
     RefusedError,
     UnknownTopicError,
 )
-from barnabas.clients.kafka.cluster import KafkaCluster
 from barnabas.clients.network.backoff import backoff_s
-from barnabas.clients.network.cluster import UNKNOWN_TOPIC_WAIT_S
+from barnabas.clients.network.cluster import UNKNOWN_TOPIC_WAIT_S, Cluster
 from barnabas.clients.network.retrying import with_retries
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.topics.metadata import MetadataResponse
@@ -36,7 +35,7 @@ _UNKNOWN: Final = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 class SubscribedTopics:
     """Owned by one share consumer. `changed` is called after a refresh."""
 
-    def __init__(self, cluster: KafkaCluster, config: ShareConsumerConfig, changed: Callable[[], None]) -> None:
+    def __init__(self, cluster: Cluster, config: ShareConsumerConfig, changed: Callable[[], None]) -> None:
         self.names: tuple[str, ...] = ()
         self.by_id: dict[bytes, str] = {}
         """Names by topic id, of all topics that were ever subscribed to: acknowledgements may still name them."""
@@ -74,7 +73,7 @@ class SubscribedTopics:
         for topic_id, numbers in assignment.items():
             name = self.by_id.get(topic_id)
             for number in numbers:
-                leader = None if name is None else self._cluster.leader(TopicPartition(name, number))
+                leader = None if name is None else self._cluster.leader_of(TopicPartition(name, number))
                 if leader is None:
                     is_complete = False
                 else:
@@ -93,12 +92,12 @@ class SubscribedTopics:
             await asyncio.gather(self._refreshing, return_exceptions=True)
 
     async def _load(self, names: Sequence[str]) -> MetadataResponse:
-        return await with_retries(self._config, "metadata", lambda: self._cluster.metadata(names))
+        return await with_retries(self._config, "metadata", lambda: self._cluster.load(names))
 
     async def _refresh(self) -> None:
         await asyncio.sleep(self._config.retry_backoff_ms / 1000)  # not more often than this
         try:
-            self._note(await self._cluster.metadata(self.names))
+            self._note(await self._cluster.load(self.names))
         except ClosedError:
             return
         except ProtocolViolationError:

@@ -21,7 +21,7 @@ from barnabas.commands.failures import CommandFailure
 from barnabas.commands.lazy_group import LazyCommand, LazyGroup
 from barnabas.commands.options import json_option
 from barnabas.commands.output import print_json, print_line, print_table
-from barnabas.commands.target import Call, Change, Target, target_options
+from barnabas.commands.target import Change, Target, target_options
 from barnabas.protocol.messages.security.acls import (
     Acl,
     AclFilter,
@@ -85,7 +85,6 @@ def add(
     """
     from barnabas.broker.metadata.security.acls import plan_create_acls
     from barnabas.commands.kafka_session import ensure_answered
-    from barnabas.protocol.kafka.client.security import CREATE_ACLS
 
     resources = named_resources(cluster, **names)
     acls = acls_to_add(
@@ -98,7 +97,7 @@ def add(
         producer=producer,
         consumer=consumer,
     )
-    call = Call(CREATE_ACLS, CreateAclsRequest.of(acls))
+    call = CreateAclsRequest.of(acls)
     (results,) = target.change([Change(call, lambda image: plan_create_acls(image, acls))])
     for created, result in zip(acls, results, strict=True):
         ensure_answered(result.error, result.message)
@@ -130,7 +129,6 @@ def delete(every: bool, yes: bool, target: Target, **selection: Any) -> None:
     from barnabas.broker.metadata.security.acls import plan_delete_acls
     from barnabas.commands.kafka_session import ensure_answered
     from barnabas.explanation.wording import counted
-    from barnabas.protocol.kafka.client.security import DELETE_ACLS
 
     filters = filters_of(**selection)
     if filters == [AclFilter()] and not every:
@@ -143,7 +141,7 @@ def delete(every: bool, yes: bool, target: Target, **selection: Any) -> None:
             return
     if target.directories and not selected_acls(filters, target):  # a change would create missing directories
         raise CommandFailure(_NONE_SELECTED)
-    call = Call(DELETE_ACLS, DeleteAclsRequest(filters=filters))
+    call = DeleteAclsRequest(filters=filters)
     (results,) = target.change([Change(call, lambda image: plan_delete_acls(image, filters))])
     for result in results:
         ensure_answered(result.error, result.message)
@@ -157,13 +155,12 @@ def delete(every: bool, yes: bool, target: Target, **selection: Any) -> None:
 def selected_acls(filters: list[AclFilter], target: Target) -> list[Acl]:
     """Return the ACLs that any filter selects, sorted. Raises BrokerError, CommandFailure, OSError."""
     from barnabas.commands.kafka_session import ensure_answered
-    from barnabas.protocol.kafka.client.security import DESCRIBE_ACLS
 
     if target.directories:
         stored = target.stored().security.acls.values()
         return sorted({each for each in stored if any(selected.matches(each) for selected in filters)})
     found: set[Acl] = set()
-    for answer in target.ask(*(Call(DESCRIBE_ACLS, DescribeAclsRequest.of(each)) for each in filters)):
+    for answer in target.ask(*(DescribeAclsRequest.of(each) for each in filters)):
         ensure_answered(answer.error, answer.message)
         found.update(answer.acls)
     return sorted(found)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from barnabas.commands.failures import CommandFailure
-from barnabas.commands.target import Call, Target
+from barnabas.commands.target import Target
 from barnabas.protocol.errors import ErrorCode
 
 AUTHORIZER: Final = "authorizer.class.name"
@@ -56,7 +56,6 @@ def _of_file(config_file: Path) -> AuthorizerSettings:
 
 
 def _of_broker(target: Target) -> AuthorizerSettings:
-    from barnabas.protocol.kafka.client.describe_configs import DESCRIBE_CLUSTER, DESCRIBE_CONFIGS
     from barnabas.protocol.messages.cluster.configs import (
         BROKER_RESOURCE,
         DescribeConfigsRequest,
@@ -64,13 +63,13 @@ def _of_broker(target: Target) -> AuthorizerSettings:
     )
     from barnabas.protocol.messages.cluster.describe_cluster import DescribeClusterRequest
 
-    (cluster,) = target.ask(Call(DESCRIBE_CLUSTER, DescribeClusterRequest()))
+    (cluster,) = target.ask(DescribeClusterRequest())
     if len(cluster.brokers) != 1:
         return AuthorizerSettings(unknown_because=f"the cluster has {len(cluster.brokers)} brokers, each with its own")
     resource = DescribeConfigsResource(
         type=BROKER_RESOURCE, name=str(cluster.brokers[0].node_id), names=[AUTHORIZER, SUPER_USERS, DEFAULT]
     )
-    (answer,) = target.ask(Call(DESCRIBE_CONFIGS, DescribeConfigsRequest(resources=[resource])))
+    (answer,) = target.ask(DescribeConfigsRequest(resources=[resource]))
     (broker,) = answer.results
     if broker.error is not ErrorCode.NONE:
         return AuthorizerSettings(

@@ -5,19 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.clients.errors import RefusedError, reason_of
-from barnabas.clients.kafka.cluster import KafkaCluster
+from barnabas.clients.network.cluster import Cluster
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.kafka.client.share_groups import DESCRIBE_SHARE_GROUP_OFFSETS, SHARE_GROUP_DESCRIBE
 from barnabas.protocol.messages.groups.find_coordinator import GROUP_KEY
 from barnabas.protocol.messages.groups.share_group_describe import (
     ShareGroupDescribeRequest,
-    ShareGroupDescribeResponse,
     ShareGroupMemberDescription,
 )
 from barnabas.protocol.messages.groups.share_group_offsets import (
     NO_OFFSET,
     DescribeShareGroupOffsetsRequest,
-    DescribeShareGroupOffsetsResponse,
     GroupToDescribe,
 )
 
@@ -33,16 +30,14 @@ async def described_share_group(config: ClientConfig, group: str) -> dict[str, A
 
     A row's start offset and lag are None before anything was delivered. Raises RefusedError, ClientError.
     """
-    kafka = KafkaCluster(config)
+    kafka = Cluster(config)
     try:
-        coordinator = await kafka.coordinator(group, GROUP_KEY)
-        answer: ShareGroupDescribeResponse = await kafka.ask(
-            coordinator, SHARE_GROUP_DESCRIBE, ShareGroupDescribeRequest(group_ids=[group])
-        )
+        coordinator = await kafka.coordinator(GROUP_KEY, group)
+        answer = await coordinator.request(ShareGroupDescribeRequest(group_ids=[group]))
         request = DescribeShareGroupOffsetsRequest(groups=[GroupToDescribe(group_id=group, topics=None)])
-        offsets: DescribeShareGroupOffsetsResponse = await kafka.ask(coordinator, DESCRIBE_SHARE_GROUP_OFFSETS, request)
+        offsets = await coordinator.request(request)
     finally:
-        kafka.close()
+        await kafka.close()
     (found,), (known,) = answer.groups, offsets.groups
     for each in (found, known):
         if each.error is not ErrorCode.NONE:

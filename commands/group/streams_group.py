@@ -6,14 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from barnabas.clients.errors import RefusedError, reason_of
-from barnabas.clients.kafka.cluster import KafkaCluster
+from barnabas.clients.network.cluster import Cluster
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.kafka.client.streams_groups import STREAMS_GROUP_DESCRIBE
 from barnabas.protocol.messages.groups.find_coordinator import GROUP_KEY
 from barnabas.protocol.messages.groups.streams_group_describe import (
     DescribedTopology,
     StreamsGroupDescribeRequest,
-    StreamsGroupDescribeResponse,
 )
 from barnabas.protocol.messages.groups.streams_topology import tasks_of
 from barnabas.protocol.topic_partition import TopicPartition
@@ -35,19 +33,17 @@ class StreamsGroupFacts(NamedTuple):
 
 async def streams_group_facts(config: ClientConfig, group: str) -> StreamsGroupFacts:
     """Describe the members. Raises RefusedError, ClientError."""
-    kafka = KafkaCluster(config)
+    kafka = Cluster(config)
     try:
-        coordinator = await kafka.coordinator(group, GROUP_KEY)
-        answer: StreamsGroupDescribeResponse = await kafka.ask(
-            coordinator, STREAMS_GROUP_DESCRIBE, StreamsGroupDescribeRequest(group_ids=(group,))
-        )
+        coordinator = await kafka.coordinator(GROUP_KEY, group)
+        answer = await coordinator.request(StreamsGroupDescribeRequest(group_ids=(group,)))
         (found,) = answer.groups
         if found.error is not ErrorCode.NONE:
             raise RefusedError(found.error, found.message or f"group {group!r}: {reason_of(found.error)}")
         sources = _sources(found.topology)
-        metadata = await kafka.metadata(sorted({topic for topics in sources.values() for topic in topics}))
+        metadata = await kafka.load(sorted({topic for topics in sources.values() for topic in topics}))
     finally:
-        kafka.close()
+        await kafka.close()
     existing = {
         TopicPartition(topic.topic_name, each.partition) for topic in metadata.topics for each in topic.partitions
     }

@@ -11,7 +11,7 @@ from barnabas.commands.exit_codes import ExitCode
 from barnabas.commands.failures import CommandFailure
 from barnabas.commands.options import json_option
 from barnabas.commands.output import print_json, print_line, print_table
-from barnabas.commands.target import Call, Change, Target, target_options
+from barnabas.commands.target import Change, Target, target_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -158,7 +158,6 @@ def _ensure_limits_of(entity: Iterable[EntityPair], keys: Iterable[str]) -> None
 def _described(parts: Sequence[EntityPair], target: Target) -> list[tuple[Sequence[EntityPair], dict[str, float]]]:
     """Return every entity that contains these parts, and its limits."""
     from barnabas.commands.kafka_session import ensure_answered
-    from barnabas.protocol.kafka.client.security import DESCRIBE_CLIENT_QUOTAS
     from barnabas.protocol.messages.security.client_quotas import (
         MATCH_DEFAULT,
         MATCH_EXACT,
@@ -174,7 +173,7 @@ def _described(parts: Sequence[EntityPair], target: Target) -> list[tuple[Sequen
         QuotaFilter(entity_type=kind, match_type=MATCH_DEFAULT if name is None else MATCH_EXACT, match=name)
         for kind, name in parts
     ]
-    (answer,) = target.ask(Call(DESCRIBE_CLIENT_QUOTAS, DescribeClientQuotasRequest(filters=filters)))
+    (answer,) = target.ask(DescribeClientQuotasRequest(filters=filters))
     ensure_answered(answer.error, answer.message)
     return [(pairs_of(each.entity), {limit.key: limit.value for limit in each.values}) for each in answer.entries or ()]
 
@@ -189,11 +188,10 @@ def _alter(entity: Sequence[EntityPair], ops: Sequence[QuotaOp], target: Target)
     from barnabas.broker.metadata.security.hosts import is_resolvable
     from barnabas.broker.metadata.security.quotas import plan_alter_quotas
     from barnabas.commands.kafka_session import ensure_answered
-    from barnabas.protocol.kafka.client.security import ALTER_CLIENT_QUOTAS
     from barnabas.protocol.messages.security.client_quotas import AlterClientQuotasRequest, QuotaAlteration, entity_of
 
     altered = [QuotaAlteration(entity=entity_of(entity), ops=ops)]
-    call = Call(ALTER_CLIENT_QUOTAS, AlterClientQuotasRequest(entries=altered))
+    call = AlterClientQuotasRequest(entries=altered)
     change = Change(call, lambda image: plan_alter_quotas(image, altered, resolves=is_resolvable))
     (results,) = target.change([change])
     for result in results:

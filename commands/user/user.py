@@ -13,7 +13,7 @@ from barnabas.commands.exit_codes import ExitCode
 from barnabas.commands.failures import CommandFailure
 from barnabas.commands.options import json_option
 from barnabas.commands.output import print_json, print_line, print_table
-from barnabas.commands.target import Call, Change, Target, target_options
+from barnabas.commands.target import Change, Target, target_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -136,12 +136,8 @@ def _alter(requests: Sequence[AlterUserScramCredentialsRequest], target: Target)
     """Make the changes in order, each one of one user. Raises BrokerError, CommandFailure."""
     from barnabas.broker.metadata.security.scram import plan_alter_scram
     from barnabas.commands.kafka_session import ensure_answered
-    from barnabas.protocol.kafka.client.security import ALTER_USER_SCRAM_CREDENTIALS
 
-    changes = [
-        Change(Call(ALTER_USER_SCRAM_CREDENTIALS, request), partial(plan_alter_scram, request=request))
-        for request in requests
-    ]
+    changes = [Change(request, partial(plan_alter_scram, request=request)) for request in requests]
     for results in target.change(changes):
         for result in results:
             ensure_answered(result.error, _level_hint(result.message))
@@ -150,7 +146,6 @@ def _alter(requests: Sequence[AlterUserScramCredentialsRequest], target: Target)
 def _described(target: Target) -> list[tuple[str, str, int]]:
     """Return user, mechanism and iterations of each credential."""
     from barnabas.commands.kafka_session import ensure_answered
-    from barnabas.protocol.kafka.client.security import DESCRIBE_USER_SCRAM_CREDENTIALS
     from barnabas.protocol.messages.security.scram_credentials import DescribeUserScramCredentialsRequest
     from barnabas.protocol.sasl.scram_keys import SCRAM_MECHANISMS
 
@@ -160,7 +155,7 @@ def _described(target: Target) -> list[tuple[str, str, int]]:
             (name, labels.get(code, str(code)), credential.iterations)
             for (name, code), credential in target.stored().security.scram.items()
         ]
-    (answer,) = target.ask(Call(DESCRIBE_USER_SCRAM_CREDENTIALS, DescribeUserScramCredentialsRequest()))
+    (answer,) = target.ask(DescribeUserScramCredentialsRequest())
     ensure_answered(answer.error, answer.message)
     return [
         (result.user, labels.get(info.mechanism, str(info.mechanism)), info.iterations)

@@ -7,16 +7,16 @@ from typing import Self
 
 from barnabas.clients.admin.admin import Admin
 from barnabas.clients.config import AdminConfig, ClientConfig
-from barnabas.clients.kafka.cluster import KafkaCluster
+from barnabas.clients.network.cluster import Cluster
 from barnabas.console.cluster.inspector import Inspector
 from barnabas.console.cluster.observer import Observer
-from barnabas.protocol.kafka.client.own_apis import EXPLAIN_START
+from barnabas.protocol.messages.api_key import ApiKey
 
 
 class ClusterAccess:
     """Open it by `open`, and `close` it. `admin` is None where the broker is not Barnabas."""
 
-    def __init__(self, config: ClientConfig, kafka: KafkaCluster, admin: Admin | None, interval_s: float) -> None:
+    def __init__(self, config: ClientConfig, kafka: Cluster, admin: Admin | None, interval_s: float) -> None:
         self.config = config
         self.kafka = kafka
         self.admin = admin
@@ -26,15 +26,15 @@ class ClusterAccess:
     @classmethod
     async def open(cls, config: ClientConfig, interval_s: float) -> Self:
         """Connect, log in, and find out whether the broker is Barnabas. Raises ClientError."""
-        kafka = KafkaCluster(config)
+        kafka = Cluster(config)
         admin = None
         try:
-            await kafka.metadata(())
-            if (await kafka.any_connection()).version_of(EXPLAIN_START) is not None:
+            await kafka.load(())
+            if (await kafka.connections.any_connection()).version_of(ApiKey.EXPLAIN_START) is not None:
                 admin = Admin(AdminConfig(**{each.name: getattr(config, each.name) for each in fields(config)}))
                 await admin.start()
         except BaseException:
-            kafka.close()
+            await kafka.close()
             if admin is not None:
                 await admin.close()
             raise
@@ -49,6 +49,6 @@ class ClusterAccess:
         """End the observation and close the connections. Idempotent."""
         await self.observer.close()
         await self.inspector.close()
-        self.kafka.close()
+        await self.kafka.close()
         if self.admin is not None:
             await self.admin.close()

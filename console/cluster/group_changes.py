@@ -12,15 +12,13 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from barnabas.clients.errors import ClientError, RefusedError, reason_of
-from barnabas.clients.kafka.cluster import KafkaCluster
+from barnabas.clients.network.cluster import Cluster
 from barnabas.console.cluster.group_description import GROUP_KEY
 from barnabas.console.cluster.offsets import offsets_at
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.kafka.client.group_changes import DELETE_GROUPS, OFFSET_COMMIT
-from barnabas.protocol.kafka.client.transactions import DESCRIBE_TRANSACTIONS, INIT_PRODUCER_ID
-from barnabas.protocol.messages.data.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from barnabas.protocol.messages.data.init_producer_id import InitProducerIdRequest
 from barnabas.protocol.messages.data.list_offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
-from barnabas.protocol.messages.groups.groups import DeleteGroupsRequest, DeleteGroupsResponse
+from barnabas.protocol.messages.groups.groups import DeleteGroupsRequest
 from barnabas.protocol.messages.groups.offset_commit import (
     OffsetCommitPartition,
     OffsetCommitRequest,
@@ -29,7 +27,6 @@ from barnabas.protocol.messages.groups.offset_commit import (
 )
 from barnabas.protocol.messages.transactions.describe_transactions import (
     DescribeTransactionsRequest,
-    DescribeTransactionsResponse,
 )
 from barnabas.protocol.topic_partition import TopicPartition
 
@@ -58,7 +55,7 @@ class Move(NamedTuple):
 
 
 async def plan_reset(
-    kafka: KafkaCluster,
+    kafka: Cluster,
     committed: Mapping[TopicPartition, int],
     partitions: Sequence[TopicPartition],
     target: Target,
@@ -69,8 +66,8 @@ async def plan_reset(
     `number`: the time in ms, the offset, or by how many records to shift. A shift begins at the committed offset.
     Raises ClientError if an offset cannot be had.
     """
-    await kafka.metadata(sorted({each.topic for each in partitions}))
-    found = {each: kafka.leader(each) for each in partitions}
+    await kafka.load(sorted({each.topic for each in partitions}))
+    found = {each: kafka.leader_of(each) for each in partitions}
     leaders = {key: leader.node_id for key, leader in found.items() if leader is not None}
     problems: list[str] = []
     starts = await offsets_at(kafka, leaders, EARLIEST_TIMESTAMP, problems)
@@ -98,7 +95,7 @@ async def plan_reset(
     return moves
 
 
-async def commit_offsets(kafka: KafkaCluster, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+async def commit_offsets(kafka: Cluster, group: str, offsets: Mapping[TopicPartition, int]) -> None:
     """Commit offsets of a group that has no members."""
     topics: dict[str, list[OffsetCommitPartition]] = defaultdict(list)
     for key, offset in offsets.items():
@@ -106,7 +103,7 @@ async def commit_offsets(kafka: KafkaCluster, group: str, offsets: Mapping[Topic
     request = OffsetCommitRequest(
         group_id=group, topics=[OffsetCommitTopic(name=name, partitions=parts) for name, parts in topics.items()]
     )
-    answer: OffsetCommitResponse = await kafka.ask(await kafka.coordinator(group, GROUP_KEY), OFFSET_COMMIT, request)
+    answer: OffsetCommitResponse = await (await kafka.coordinator(GROUP_KEY, group)).request(request)
     for topic in answer.topics:
         for each in topic.partitions:
             if each.error is not ErrorCode.NONE:
@@ -119,28 +116,26 @@ def _commit_reason(error: ErrorCode) -> str:
     return reason_of(error)
 
 
-async def delete_group(kafka: KafkaCluster, group: str) -> None:
+async def delete_group(kafka: Cluster, group: str) -> None:
     """Delete a group that has no members, with its offsets."""
-    node_id = await kafka.coordinator(group, GROUP_KEY)
-    answer: DeleteGroupsResponse = await kafka.ask(node_id, DELETE_GROUPS, DeleteGroupsRequest(group_ids=[group]))
+    coordinator = await kafka.coordinator(GROUP_KEY, group)
+    answer = await coordinator.request(DeleteGroupsRequest(group_ids=[group]))
     for each in answer.results:
         if each.error is not ErrorCode.NONE:
             raise RefusedError(each.error, f"the group {group!r}: {reason_of(each.error)}")
 
 
-async def abort_transaction(kafka: KafkaCluster, transactional_id: str) -> None:
+async def abort_transaction(kafka: Cluster, transactional_id: str) -> None:
     """Abort an id's open transaction and fence its producer, as a new producer with this id would."""
-    node_id = await kafka.coordinator(transactional_id, _TRANSACTION_KEY)
-    described: DescribeTransactionsResponse = await kafka.ask(
-        node_id, DESCRIBE_TRANSACTIONS, DescribeTransactionsRequest(transactional_ids=[transactional_id])
-    )
+    coordinator = await kafka.coordinator(_TRANSACTION_KEY, transactional_id)
+    described = await coordinator.request(DescribeTransactionsRequest(transactional_ids=[transactional_id]))
     (found,) = described.transactions
     if found.error is not ErrorCode.NONE:  # otherwise the id would be created
         raise RefusedError(found.error, f"transactional id {transactional_id!r}: {reason_of(found.error)}")
     timeout_ms = min(max(found.timeout_ms, 1), _LONGEST_TIMEOUT_MS)
     request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=timeout_ms)
     for _ in range(_ATTEMPTS):
-        answer: InitProducerIdResponse = await kafka.ask(node_id, INIT_PRODUCER_ID, request)
+        answer = await coordinator.request(request)
         if answer.error is not ErrorCode.CONCURRENT_TRANSACTIONS:  # the answer while the coordinator aborts
             break
         await asyncio.sleep(_PAUSE_S)

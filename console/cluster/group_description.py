@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from barnabas.clients.errors import RefusedError, reason_of
-from barnabas.clients.kafka.cluster import KafkaCluster
-from barnabas.clients.kafka.connection import KafkaConnection
+from barnabas.clients.network.cluster import Cluster
+from barnabas.clients.network.connection import Connection
 from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.groups.consumer_protocol import CONSUMER, decode_assigned
-from barnabas.protocol.kafka.client.consumer_group_describe import CONSUMER_GROUP_DESCRIBE
-from barnabas.protocol.kafka.client.describe_groups import DESCRIBE_GROUPS
-from barnabas.protocol.kafka.client.share_groups import SHARE_GROUP_DESCRIBE
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.groups.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
@@ -51,13 +49,12 @@ class Description(NamedTuple):
     members: Sequence[Member]
 
 
-async def describe_group(kafka: KafkaCluster, group: str) -> Description:
+async def describe_group(kafka: Cluster, group: str) -> Description:
     """Ask the group's coordinator. Raises RefusedError for an unknown group, ClientError."""
-    node_id = await kafka.coordinator(group, GROUP_KEY)
-    connection = await kafka.connection(node_id)
-    if connection.version_of(CONSUMER_GROUP_DESCRIBE) is not None:
+    connection = await kafka.coordinator(GROUP_KEY, group)
+    if connection.version_of(ApiKey.CONSUMER_GROUP_DESCRIBE) is not None:
         answer: ConsumerGroupDescribeResponse = await connection.request(
-            CONSUMER_GROUP_DESCRIBE, ConsumerGroupDescribeRequest(group_ids=[group])
+            ConsumerGroupDescribeRequest(group_ids=[group])
         )
         (consumers,) = answer.groups
         if consumers.error is ErrorCode.NONE:
@@ -77,7 +74,7 @@ async def describe_group(kafka: KafkaCluster, group: str) -> Description:
     shared = await _share_group(connection, group)
     if shared is not None:
         return shared
-    classic: DescribeGroupsResponse = await connection.request(DESCRIBE_GROUPS, DescribeGroupsRequest(groups=[group]))
+    classic: DescribeGroupsResponse = await connection.request(DescribeGroupsRequest(groups=[group]))
     (found,) = classic.groups
     if found.error is not ErrorCode.NONE:
         raise RefusedError(found.error, found.message or f"there is no group {group!r}")
@@ -85,13 +82,11 @@ async def describe_group(kafka: KafkaCluster, group: str) -> Description:
     return Description(found.state, found.protocol, [_member(each, is_consumers) for each in found.members])
 
 
-async def _share_group(connection: KafkaConnection, group: str) -> Description | None:
+async def _share_group(connection: Connection, group: str) -> Description | None:
     """Return a share group; None if it is none, or if the cluster serves none."""
-    if connection.version_of(SHARE_GROUP_DESCRIBE) is None:
+    if connection.version_of(ApiKey.SHARE_GROUP_DESCRIBE) is None:
         return None
-    answer: ShareGroupDescribeResponse = await connection.request(
-        SHARE_GROUP_DESCRIBE, ShareGroupDescribeRequest(group_ids=[group])
-    )
+    answer: ShareGroupDescribeResponse = await connection.request(ShareGroupDescribeRequest(group_ids=[group]))
     (found,) = answer.groups
     if found.error in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
         return None

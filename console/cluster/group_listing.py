@@ -7,11 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from barnabas.clients.errors import ClientError, RefusedError, reason_of
-from barnabas.clients.kafka.cluster import KafkaCluster
+from barnabas.clients.network.cluster import Cluster
 from barnabas.console.cluster.snapshot import GroupFacts, TopicFacts
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.kafka.client.list_groups import LIST_GROUPS
-from barnabas.protocol.kafka.client.offset_fetch import OFFSET_FETCH
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.groups.groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from barnabas.protocol.messages.groups.offset_fetch import (
     GROUPS_FROM,
@@ -24,9 +23,7 @@ from barnabas.protocol.topic_partition import TopicPartition
 _GROUPS_A_REQUEST: Final = 50
 
 
-async def list_groups(
-    kafka: KafkaCluster, topics: Mapping[str, TopicFacts], problems: list[str]
-) -> dict[str, GroupFacts]:
+async def list_groups(kafka: Cluster, topics: Mapping[str, TopicFacts], problems: list[str]) -> dict[str, GroupFacts]:
     """Ask for all groups, with their lag behind the ends of `topics`; sentences about failures go to `problems`."""
     ends = {
         TopicPartition(topic.name, each.partition): each.end_offset
@@ -36,7 +33,7 @@ async def list_groups(
     by_node: dict[int, list[ListedGroup]] = defaultdict(list)
     for node_id in kafka.node_ids:
         try:
-            answer: ListGroupsResponse = await kafka.ask(node_id, LIST_GROUPS, ListGroupsRequest())
+            answer: ListGroupsResponse = await kafka.ask(node_id, ListGroupsRequest())
         except ClientError as error:
             problems.append(f"groups of broker {node_id}: {error}")
             continue
@@ -67,15 +64,15 @@ def lag_of(committed: Mapping[TopicPartition, int], ends: Mapping[TopicPartition
     return sum(lags) if lags else None
 
 
-async def _committed(kafka: KafkaCluster, node_id: int, groups: Sequence[str]) -> dict[str, dict[TopicPartition, int]]:
+async def _committed(kafka: Cluster, node_id: int, groups: Sequence[str]) -> dict[str, dict[TopicPartition, int]]:
     """All committed offsets of groups of one coordinator. Raises ClientError."""
-    connection = await kafka.connection(node_id)
-    version = connection.version_of(OFFSET_FETCH)
+    connection = await kafka.connections.connect(node_id)
+    version = connection.version_of(ApiKey.OFFSET_FETCH)
     several = version is not None and version >= GROUPS_FROM
     found: dict[str, dict[TopicPartition, int]] = {}
     for chunk in [groups] if several else [[each] for each in groups]:
         request = OffsetFetchRequest.of_groups([OffsetFetchGroup(group_id=each, topics=None) for each in chunk])
-        answer: OffsetFetchResponse = await connection.request(OFFSET_FETCH, request)
+        answer: OffsetFetchResponse = await connection.request(request)
         for group_id, result in zip(chunk, answer.results, strict=False):
             if result.error not in (ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND):
                 raise RefusedError(result.error, f"{group_id}: {reason_of(result.error)}")

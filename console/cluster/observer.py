@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Final
 
 from barnabas.clients.errors import ClientError
-from barnabas.clients.kafka.cluster import KafkaCluster
+from barnabas.clients.network.cluster import Cluster
 from barnabas.console.cluster.group_listing import list_groups
 from barnabas.console.cluster.history import History
 from barnabas.console.cluster.snapshot import GroupFacts, Snapshot, TopicFacts
@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 class Observer:
     """Owned by a ClusterAccess. `snapshot` starts it."""
 
-    def __init__(self, kafka: KafkaCluster, interval_s: float, *, is_barnabas: bool) -> None:
+    def __init__(self, kafka: Cluster, interval_s: float, *, is_barnabas: bool) -> None:
         self._kafka = kafka
         self._is_barnabas = is_barnabas
         self._interval_s = interval_s

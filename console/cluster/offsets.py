@@ -7,9 +7,8 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from barnabas.clients.errors import ClientError
-from barnabas.clients.kafka.cluster import KafkaCluster
+from barnabas.clients.network.cluster import Cluster
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.kafka.client.list_offsets import LIST_OFFSETS
 from barnabas.protocol.messages.data.list_offsets import (
     REMOTE_TIMEOUT_MS,
     ListOffsetsPartition,
@@ -20,7 +19,7 @@ from barnabas.protocol.topic_partition import TopicPartition
 
 
 async def offsets_at(
-    kafka: KafkaCluster, leaders: Mapping[TopicPartition, int], timestamp: int, problems: list[str]
+    kafka: Cluster, leaders: Mapping[TopicPartition, int], timestamp: int, problems: list[str]
 ) -> dict[TopicPartition, int]:
     """Return the first offset at or after a time in ms, or at EARLIEST_TIMESTAMP or LATEST_TIMESTAMP.
 
@@ -39,7 +38,7 @@ async def offsets_at(
             timeout_ms=REMOTE_TIMEOUT_MS,
         )
         try:
-            answer = await kafka.ask(node_id, LIST_OFFSETS, request)
+            answer = await kafka.ask(node_id, request)
         except ClientError as error:
             problems.append(f"offsets of broker {node_id}: {error}")
             return

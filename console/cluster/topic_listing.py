@@ -7,12 +7,10 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from barnabas.clients.errors import ClientError, reason_of
-from barnabas.clients.kafka.cluster import KafkaCluster
+from barnabas.clients.network.cluster import Cluster
 from barnabas.console.cluster.offsets import offsets_at
 from barnabas.console.cluster.snapshot import DirectoryFacts, PartitionFacts, TopicFacts
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.kafka.client.describe_log_dirs import DESCRIBE_LOG_DIRS
-from barnabas.protocol.kafka.client.own_apis import CLEANING
 from barnabas.protocol.messages.data.list_offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from barnabas.protocol.messages.topics.cleaning import CleaningRequest, CleaningResponse, CompactedLog
 from barnabas.protocol.messages.topics.log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
@@ -38,9 +36,9 @@ class Listing(NamedTuple):
     problems: list[str]
 
 
-async def list_all(kafka: KafkaCluster, *, is_barnabas: bool) -> Listing:
+async def list_all(kafka: Cluster, *, is_barnabas: bool) -> Listing:
     """Ask for everything, and Barnabas how dirty its compacted logs are. Raises ClientError for the metadata."""
-    metadata = await kafka.metadata(None)
+    metadata = await kafka.load(None)
     problems: list[str] = []
     leaders = {
         TopicPartition(topic.topic_name, each.partition): each.leader
@@ -88,13 +86,13 @@ def _topic(
     return TopicFacts(topic.topic_name, uuid_text(topic.topic_id), topic.is_internal, partitions, error=error)
 
 
-async def _logs(kafka: KafkaCluster, problems: list[str]) -> tuple[dict[TopicPartition, _Log], list[DirectoryFacts]]:
+async def _logs(kafka: Cluster, problems: list[str]) -> tuple[dict[TopicPartition, _Log], list[DirectoryFacts]]:
     """Ask every broker for its directories."""
     logs: dict[TopicPartition, _Log] = {}
     directories: list[DirectoryFacts] = []
     for node_id in kafka.node_ids:
         try:
-            answer: DescribeLogDirsResponse = await kafka.ask(node_id, DESCRIBE_LOG_DIRS, DescribeLogDirsRequest())
+            answer: DescribeLogDirsResponse = await kafka.ask(node_id, DescribeLogDirsRequest())
         except ClientError as error:
             problems.append(f"log directories of broker {node_id}: {error}")
             continue
@@ -115,12 +113,12 @@ async def _logs(kafka: KafkaCluster, problems: list[str]) -> tuple[dict[TopicPar
     return logs, directories
 
 
-async def _cleaning(kafka: KafkaCluster, problems: list[str], *, is_barnabas: bool) -> _Cleaning:
+async def _cleaning(kafka: Cluster, problems: list[str], *, is_barnabas: bool) -> _Cleaning:
     """Ask Barnabas, which is one broker, about its compacted logs."""
     if not is_barnabas:
         return {}
     try:
-        answer: CleaningResponse = await kafka.ask_any(CLEANING, CleaningRequest())
+        answer: CleaningResponse = await kafka.ask_any(CleaningRequest())
     except ClientError as error:
         problems.append(f"compacted logs: {error}")
         return {}

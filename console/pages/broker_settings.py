@@ -27,7 +27,7 @@ _OWN_LAYERS: Final = {2: "this", 3: "all"}
 
 async def _settings(request: Request) -> Response:
     access = await access_of(request)
-    await access.kafka.metadata(())
+    await access.kafka.load(())
     nodes = sorted(access.kafka.node_ids)
     broker = _broker_of(request.query_params.get("broker", str(nodes[0])), nodes)
     entries = await described(access.kafka, ConfigResource(BROKER_RESOURCE, str(broker)), node_id=broker)
@@ -56,7 +56,7 @@ async def _setting(request: Request) -> Response:
 
 async def _page(request: Request, problem: str | None = None) -> Response:
     access = await access_of(request)
-    await access.kafka.metadata(())
+    await access.kafka.load(())
     name, nodes = request.path_params["name"], sorted(access.kafka.node_ids)
     broker = _broker_of(request.query_params.get("broker", str(nodes[0])), nodes)
     resource = ConfigResource(BROKER_RESOURCE, str(broker))
@@ -79,7 +79,7 @@ async def _page(request: Request, problem: str | None = None) -> Response:
 async def _change(request: Request) -> Response:
     form = await checked_form(request)
     access = await access_of(request)
-    await access.kafka.metadata(())
+    await access.kafka.load(())
     name, nodes = request.path_params["name"], sorted(access.kafka.node_ids)
     broker = _broker_of(request.query_params.get("broker", str(nodes[0])), nodes)
     resource = ConfigResource(BROKER_RESOURCE, _ALL if field(form, "of") == "all" else str(broker))

@@ -11,11 +11,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from barnabas.clients.errors import ClientError, reason_of
-from barnabas.clients.kafka.cluster import KafkaCluster
+from barnabas.clients.network.cluster import Cluster
 from barnabas.console.pages.listing import Listing
 from barnabas.console.web import access_of, render
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.kafka.client.transactions import DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS
 from barnabas.protocol.messages.transactions.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
@@ -49,7 +48,7 @@ class TransactionRow(NamedTuple):
 
 async def _transactions(request: Request) -> Response:
     access = await access_of(request)
-    await access.kafka.metadata(())
+    await access.kafka.load(())
     problems: list[str] = []
     found: list[TransactionRow] = []
     for node_id in access.kafka.node_ids:
@@ -72,8 +71,8 @@ async def _transactions(request: Request) -> Response:
     return render(request, "transactions.html", listing=listing, problems=problems, count=len(found), now_ms=now_ms)
 
 
-async def _of_node(kafka: KafkaCluster, node_id: int, problems: list[str]) -> Sequence[TransactionRow]:
-    listed: ListTransactionsResponse = await kafka.ask(node_id, LIST_TRANSACTIONS, ListTransactionsRequest())
+async def _of_node(kafka: Cluster, node_id: int, problems: list[str]) -> Sequence[TransactionRow]:
+    listed: ListTransactionsResponse = await kafka.ask(node_id, ListTransactionsRequest())
     if listed.error is not ErrorCode.NONE:
         problems.append(f"transactions of broker {node_id}: {reason_of(listed.error)}")
         return ()
@@ -81,7 +80,7 @@ async def _of_node(kafka: KafkaCluster, node_id: int, problems: list[str]) -> Se
     described: dict[str, TransactionDescription] = {}
     if open_ids:
         answer: DescribeTransactionsResponse = await kafka.ask(
-            node_id, DESCRIBE_TRANSACTIONS, DescribeTransactionsRequest(transactional_ids=open_ids)
+            node_id, DescribeTransactionsRequest(transactional_ids=open_ids)
         )
         described = {each.transactional_id: each for each in answer.transactions if each.error is ErrorCode.NONE}
     return [

@@ -6,10 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from barnabas.clients.errors import ClientError, RefusedError, reason_of
-from barnabas.clients.kafka.cluster import KafkaCluster
+from barnabas.clients.network.cluster import Cluster
 from barnabas.protocol.errors import DecodeError, ErrorCode
-from barnabas.protocol.kafka.client.fetch import FETCH
-from barnabas.protocol.kafka.client.list_offsets import LIST_OFFSETS
 from barnabas.protocol.messages.data.fetch import (
     TOPIC_IDS_FROM,
     FetchPartition,
@@ -93,18 +91,18 @@ class RecordsPage(NamedTuple):
 
 
 async def read_page(
-    kafka: KafkaCluster, topic: str, topic_id: bytes, partition: int, leader: int, offset: int, count: int
+    kafka: Cluster, topic: str, topic_id: bytes, partition: int, leader: int, offset: int, count: int
 ) -> RecordsPage:
     """Read up to `count` records from `offset` on. Raises ClientError; RefusedError for an error of the partition."""
     found: list[ShownRecord] = []
     position, start, high_watermark, problem = offset, 0, offset, ""
     for _ in range(_REQUESTS_MAX):
-        connection = await kafka.connection(leader, _PURPOSE)
+        connection = await kafka.connections.connect(leader, _PURPOSE)
         wanted = FetchPartition(partition=partition, offset=position, max_bytes=FETCH_BYTES)
         topics = [FetchTopic(name=topic, topic_id=topic_id, partitions=[wanted])]
         query = FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=FETCH_BYTES, topics=topics)
         highest = None if topic_id != ZERO_UUID else TOPIC_IDS_FROM - 1
-        answer: FetchResponse = await connection.request(FETCH, query, highest=highest)
+        answer: FetchResponse = await connection.request(query, highest=highest)
         fetched = next((each for topic_ in answer.topics for each in topic_.partitions), None)
         error = answer.error if fetched is None else fetched.error
         if fetched is None or error is not ErrorCode.NONE:
@@ -124,14 +122,12 @@ async def read_page(
     return RecordsPage(found[:count], start, position, high_watermark, problem)
 
 
-async def offset_at(kafka: KafkaCluster, topic: str, partition: int, leader: int, timestamp_ms: int) -> int | None:
+async def offset_at(kafka: Cluster, topic: str, partition: int, leader: int, timestamp_ms: int) -> int | None:
     """Return the offset of the first record at or after a time, None without one. Raises ClientError."""
     wanted = [
         ListOffsetsTopic(name=topic, partitions=[ListOffsetsPartition(partition=partition, timestamp=timestamp_ms)])
     ]
-    answer = await kafka.ask(
-        leader, LIST_OFFSETS, ListOffsetsRequest(isolation=0, topics=wanted, timeout_ms=REMOTE_TIMEOUT_MS)
-    )
+    answer = await kafka.ask(leader, ListOffsetsRequest(isolation=0, topics=wanted, timeout_ms=REMOTE_TIMEOUT_MS))
     for result in answer.topics:
         for each in result.partitions:
             if each.error is not ErrorCode.NONE:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from barnabas.clients.kafka.cluster import KafkaCluster
+from barnabas.clients.network.cluster import Cluster
 from barnabas.console.cluster.snapshot import PartitionFacts, TopicFacts
 from barnabas.console.records.reading import ShownRecord, read_page
 from barnabas.protocol.uuids import parse_uuid
@@ -97,7 +97,7 @@ def _field(value: bytes | None, path: Sequence[str]) -> Any:
 
 
 async def search(
-    kafka: KafkaCluster,
+    kafka: Cluster,
     topic: TopicFacts,
     starts: dict[int, int],
     is_wanted: Predicate,
@@ -132,7 +132,7 @@ async def search(
 
 
 async def tail(
-    kafka: KafkaCluster, topic: TopicFacts, partitions: Sequence[PartitionFacts]
+    kafka: Cluster, topic: TopicFacts, partitions: Sequence[PartitionFacts]
 ) -> AsyncIterator[tuple[Sequence[Found], int]]:
     """Yield new records of partitions, from their ends on, and how many were skipped, twice a second, without end.
 

@@ -6,9 +6,9 @@ from typing import Final
 
 from barnabas.clients.config import ClientConfig
 from barnabas.clients.errors import AuthenticationError
-from barnabas.clients.kafka.cluster import KafkaCluster
+from barnabas.clients.network.cluster import Cluster
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.kafka.client.sasl import SASL_HANDSHAKE
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.security.sasl import SaslHandshakeRequest, SaslHandshakeResponse
 
 PASSWORD_MECHANISMS: Final = ("SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN")
@@ -21,15 +21,15 @@ async def offered_mechanism(config: ClientConfig) -> str | None:
     Raises ClientError; AuthenticationError if nobody can log in there by a password, or only by PLAIN without TLS
     beyond this machine: a password would travel as it is, to whoever answers there.
     """
-    kafka = KafkaCluster(config)
+    kafka = Cluster(config)
     try:
-        connection = await kafka.any_connection()
-        if connection.version_of(SASL_HANDSHAKE) is None:
+        connection = await kafka.connections.any_connection()
+        if connection.version_of(ApiKey.SASL_HANDSHAKE) is None:
             return None
         asked = SaslHandshakeRequest(mechanism=PASSWORD_MECHANISMS[0])
-        answer: SaslHandshakeResponse = await connection.request(SASL_HANDSHAKE, asked)
+        answer: SaslHandshakeResponse = await connection.request(asked)
     finally:
-        kafka.close()
+        await kafka.close()
     if answer.error not in (ErrorCode.NONE, ErrorCode.UNSUPPORTED_SASL_MECHANISM):
         return None  # ILLEGAL_SASL_STATE: the listener has no logins
     for mechanism in PASSWORD_MECHANISMS:

@@ -71,18 +71,6 @@ NATIVE_APIS: Final[dict[int, NativeRow]] = {
     ApiKey.EXPLAIN_TOPIC: NativeRow("explain_topic"),
 }
 
-NUMBERS: Final[dict[int, int]] = {
-    ApiKey.MIRRORS: 1000,
-    ApiKey.STANDBY: 1001,
-    ApiKey.EXPLAIN_GROUP: 1003,
-    ApiKey.EXPLAIN_START: 1004,
-    ApiKey.EXPLAIN_TOPIC: 1005,
-}
-"""The numbers in frames, where they are not the keys: a standby and its active broker may be of different versions."""
-
-KEYS: Final[dict[int, int]] = {number: key for key, number in NUMBERS.items()}
-"""The keys, where they are not the numbers in frames."""
-
 
 class NativeApi(NamedTuple):
     """The codec of one API. The decoders also get the records after the body."""

@@ -35,7 +35,6 @@ from barnabas.protocol.messages.security.sasl import (
     SaslHandshakeResponse,
 )
 from barnabas.protocol.messages.topics.metadata import MetadataRequest, MetadataResponse
-from barnabas.protocol.native.apis import NUMBERS
 from barnabas.protocol.native.fields import (
     INT16,
     INT32,
@@ -50,6 +49,7 @@ from barnabas.protocol.native.fields import (
     text,
     topics_of,
 )
+from barnabas.protocol.native.frame import NUMBERS
 from barnabas.protocol.uuids import uuid_text
 
 Body = dict[str, Any]

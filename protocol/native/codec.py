@@ -15,10 +15,12 @@ from barnabas.protocol.errors import BrokerError, DecodeError, ErrorCode
 from barnabas.protocol.framing import SIZE_PREFIX, FrameError
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.data.produce import ProduceRequest
-from barnabas.protocol.native.apis import KEYS, NATIVE_APIS, NUMBERS, VERSION, native_api
+from barnabas.protocol.native.apis import NATIVE_APIS, VERSION, native_api
 from barnabas.protocol.native.fields import INT16, INT32, body_of, error_code, integer
 from barnabas.protocol.native.frame import (
+    KEYS,
     MAX_REQUEST_HEADER_BYTES,
+    NUMBERS,
     HeaderTooLargeError,
     ensure_few_values,
     pack_header,

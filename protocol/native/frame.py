@@ -11,11 +11,12 @@ side copies them and the broker can send them from the file.
 from __future__ import annotations
 
 import struct
-from typing import Any
+from typing import Any, Final
 
 import msgpack
 
 from barnabas.protocol.framing import NATIVE_MAGIC, FrameError
+from barnabas.protocol.messages.api_key import ApiKey
 
 MAX_HEADER_BYTES = (1 << 24) - 1
 """The largest uint24."""
@@ -32,6 +33,18 @@ _FEW_BYTES = 64 * 1024
 _PREFIX = struct.Struct(">iI")
 _MAGIC_AND_SIZE = struct.Struct(">I")
 _HEADER_FIELDS = 5
+
+NUMBERS: Final[dict[int, int]] = {
+    ApiKey.MIRRORS: 1000,
+    ApiKey.STANDBY: 1001,
+    ApiKey.EXPLAIN_GROUP: 1003,
+    ApiKey.EXPLAIN_START: 1004,
+    ApiKey.EXPLAIN_TOPIC: 1005,
+}
+"""The numbers in frames, where they are not the keys: a standby and its active broker may be of different versions."""
+
+KEYS: Final[dict[int, int]] = {number: key for key, number in NUMBERS.items()}
+"""The keys, where they are not the numbers in frames."""
 
 
 def ensure_few_values(header: list[Any], header_bytes: int) -> None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from barnabas.protocol.messages.cluster.api_versions import ApiVersionRange, ApiVersionsRequest, ApiVersionsResponse
-from barnabas.protocol.native.apis import KEYS
 from barnabas.protocol.native.fields import INT16, INT32, array, field, integer, row, text
+from barnabas.protocol.native.frame import KEYS
 
 
 def encode_request(request: ApiVersionsRequest) -> dict[str, Any]:

@@ -124,7 +124,7 @@ async def test_when_the_known_brokers_are_gone_the_bootstrap_list_is_used_again(
 
 async def test_a_leader_that_is_not_among_the_brokers_is_an_error(broker: FakeBroker) -> None:
     async with started(broker) as cluster:
-        with pytest.raises(BrokerConnectionError, match="node 77 leads the partition, but is not among the brokers"):
+        with pytest.raises(BrokerConnectionError, match="node 77 is not among the brokers of the cluster"):
             await cluster.connections.connect(77)
 
 

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from barnabas.clients.errors import ClientError, RefusedError, reason_of
 from barnabas.config.regex import Regex, RegexError
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.kafka.client.list_groups import LIST_GROUPS
-from barnabas.protocol.kafka.client.offset_fetch import OFFSET_FETCH
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.groups.groups import ListGroupsRequest, ListGroupsResponse
 from barnabas.protocol.messages.groups.offset_fetch import (
     GROUPS_FROM,
@@ -27,7 +26,7 @@ from barnabas.protocol.topic_name import INTERNAL_PREFIX
 from barnabas.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
-    from barnabas.clients.kafka.cluster import KafkaCluster
+    from barnabas.clients.network.cluster import Cluster
 
 GROUPS_AT_ONCE: Final = 50
 """Groups of one OffsetFetch request, which limits the size of an answer."""
@@ -50,7 +49,7 @@ Offsets = Mapping[TopicPartition, GroupOffset]
 class SourceGroups:
     """Requests about groups, one after the other. Its methods raise ClientError."""
 
-    def __init__(self, cluster: KafkaCluster, patterns: Sequence[str]) -> None:
+    def __init__(self, cluster: Cluster, patterns: Sequence[str]) -> None:
         """`patterns` are regular expressions that match whole group ids; an internal group matches none."""
         self._cluster = cluster
         self._patterns = patterns
@@ -60,11 +59,11 @@ class SourceGroups:
 
         A broker whose groups are being loaded is left out.
         """
-        await self._cluster.metadata([])
+        await self._cluster.load([])
         patterns = [Regex(each) for each in self._patterns]
         found: dict[int, list[str]] = {}
         for node_id in self._cluster.node_ids:
-            answer: ListGroupsResponse = await self._cluster.ask(node_id, LIST_GROUPS, ListGroupsRequest())
+            answer: ListGroupsResponse = await self._cluster.ask(node_id, ListGroupsRequest())
             if answer.error in (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE):
                 continue
             if answer.error is not ErrorCode.NONE:
@@ -80,13 +79,13 @@ class SourceGroups:
 
     async def offsets(self, node_id: int, group_ids: Sequence[str]) -> dict[str, Offsets | ErrorCode]:
         """Return the offsets of groups at their coordinator, or the error of a group."""
-        connection = await self._cluster.connection(node_id)
-        at_once = GROUPS_AT_ONCE if (connection.version_of(OFFSET_FETCH) or 0) >= GROUPS_FROM else 1
+        connection = await self._cluster.connections.connect(node_id)
+        at_once = GROUPS_AT_ONCE if (connection.version_of(ApiKey.OFFSET_FETCH) or 0) >= GROUPS_FROM else 1
         found: dict[str, Offsets | ErrorCode] = {}
         for start in range(0, len(group_ids), at_once):
             some = group_ids[start : start + at_once]
             request = OffsetFetchRequest.of_groups([OffsetFetchGroup(group_id=each, topics=None) for each in some])
-            answer: OffsetFetchResponse = await connection.request(OFFSET_FETCH, request)
+            answer: OffsetFetchResponse = await connection.request(request)
             for group_id, result in zip(some, answer.results, strict=False):
                 # Before version 8 the answer does not name its only group.
                 found[result.group_id or group_id] = dict(_offsets(result)) if not result.error else result.error

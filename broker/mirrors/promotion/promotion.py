@@ -41,7 +41,7 @@ from barnabas.broker.storage.files.errors import StorageError
 from barnabas.broker.storage.files.failpoints import failpoint
 from barnabas.broker.storage.log.partition_log import PartitionLog
 from barnabas.clients.errors import ClientError
-from barnabas.clients.kafka.cluster import KafkaCluster
+from barnabas.clients.network.cluster import Cluster
 from barnabas.protocol.errors import BrokerError
 from barnabas.protocol.mirrors.promotion import PartitionPromotion, TopicPromotion, Undecided
 from barnabas.protocol.records.errors import CorruptRecordError
@@ -156,14 +156,14 @@ class Promotion:
         if definition is None:
             return {}
         try:
-            cluster = KafkaCluster(await self._parts.client_config(definition))
+            cluster = Cluster(await self._parts.client_config(definition))
         except (ClientError, OSError, ValueError) as error:
             logger.info("mirror %s: the source is not asked about open transactions: %s", self._name, error)
             return {}
         try:
             return await source_answers(cluster, transactions)
         finally:
-            cluster.close()
+            await cluster.close()
 
     async def _prepared(
         self,

@@ -21,8 +21,6 @@ from typing import TYPE_CHECKING, Final
 from barnabas.broker.mirrors.promotion.settling import OpenTransaction, Outcome
 from barnabas.clients.errors import ClientError
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.kafka.client.fetch import FETCH
-from barnabas.protocol.kafka.client.transactions import DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS
 from barnabas.protocol.messages.data.fetch import (
     READ_COMMITTED,
     TOPIC_IDS_FROM,
@@ -41,7 +39,7 @@ from barnabas.protocol.records.batch import RecordBatch
 from barnabas.protocol.records.layout import HEADER_SIZE
 
 if TYPE_CHECKING:
-    from barnabas.clients.kafka.cluster import KafkaCluster
+    from barnabas.clients.network.cluster import Cluster
 
 logger = logging.getLogger(__name__)
 
@@ -52,14 +50,12 @@ _PRODUCERS_AT_ONCE: Final = 500
 _OUTCOMES: Final = {"PrepareCommit": Outcome.COMMIT, "PrepareAbort": Outcome.ABORT, "Ongoing": Outcome.ABORT}
 
 
-async def source_answers(
-    cluster: KafkaCluster, transactions: Sequence[OpenTransaction]
-) -> dict[OpenTransaction, Outcome]:
+async def source_answers(cluster: Cluster, transactions: Sequence[OpenTransaction]) -> dict[OpenTransaction, Outcome]:
     """Return the outcomes that the source knows, within ANSWER_SECONDS. What fails is left out."""
     found: dict[OpenTransaction, Outcome] = {}
     try:
         async with asyncio.timeout(ANSWER_SECONDS):
-            await cluster.metadata(sorted({each.place.topic for each in transactions}))
+            await cluster.load(sorted({each.place.topic for each in transactions}))
             described = await _described_outcomes(cluster, transactions)
             for each in transactions:
                 outcome = await _outcome_at_leader(cluster, each, described.get(each))
@@ -72,7 +68,7 @@ async def source_answers(
 
 
 async def _described_outcomes(
-    cluster: KafkaCluster, transactions: Sequence[OpenTransaction]
+    cluster: Cluster, transactions: Sequence[OpenTransaction]
 ) -> dict[OpenTransaction, Outcome]:
     """Return what the coordinators' states mean for transactions that are still open at their leaders."""
     producer_ids = sorted({each.producer_id for each in transactions})
@@ -100,31 +96,31 @@ async def _described_outcomes(
 
 
 async def _described(
-    cluster: KafkaCluster, node_id: int, request: ListTransactionsRequest
+    cluster: Cluster, node_id: int, request: ListTransactionsRequest
 ) -> dict[int, TransactionDescription]:
-    listed: ListTransactionsResponse = await cluster.ask(node_id, LIST_TRANSACTIONS, request)
+    listed: ListTransactionsResponse = await cluster.ask(node_id, request)
     ids = [each.transactional_id for each in listed.transactions]
     if not ids:
         return {}
     answer: DescribeTransactionsResponse = await cluster.ask(
-        node_id, DESCRIBE_TRANSACTIONS, DescribeTransactionsRequest(transactional_ids=ids)
+        node_id, DescribeTransactionsRequest(transactional_ids=ids)
     )
     return {each.producer_id: each for each in answer.transactions if each.error is ErrorCode.NONE}
 
 
 async def _outcome_at_leader(
-    cluster: KafkaCluster, transaction: OpenTransaction, described: Outcome | None
+    cluster: Cluster, transaction: OpenTransaction, described: Outcome | None
 ) -> Outcome | None:
     """Return how the transaction ended; `described` if it is still open. Raises ClientError."""
     place = transaction.place
-    leader = cluster.leader(place)
+    leader = cluster.leader_of(place)
     if leader is None:
         return None
     wanted = FetchPartition(partition=place.partition, offset=transaction.first_offset, max_bytes=1)
     topics = [FetchTopic(name=place.topic, partitions=[wanted])]
     query = FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=1, topics=topics, isolation=READ_COMMITTED)
-    answer: FetchResponse = await (await cluster.connection(leader.node_id)).request(
-        FETCH, query, highest=TOPIC_IDS_FROM - 1
+    answer: FetchResponse = await (await cluster.connections.connect(leader.node_id)).request(
+        query, highest=TOPIC_IDS_FROM - 1
     )
     for part in (each for topic in answer.topics for each in topic.partitions):
         if part.error is not ErrorCode.NONE:

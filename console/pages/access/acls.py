@@ -11,10 +11,9 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from barnabas.clients.errors import RefusedError
-from barnabas.console.cluster.security import ask, ensure_answered
+from barnabas.console.cluster.security import ensure_answered
 from barnabas.console.pages.listing import Listing
 from barnabas.console.web import access_of, checked_form, chosen, field, render
-from barnabas.protocol.kafka.client.security import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS
 from barnabas.protocol.messages.security.acls import (
     Acl,
     AclFilter,
@@ -51,7 +50,7 @@ async def _page(request: Request, given: dict[str, str], problem: str | None = N
     found: Sequence[Acl] = ()
     status = 200 if problem is None else 409
     try:
-        answer = await ask(access.kafka, DESCRIBE_ACLS, DescribeAclsRequest.of(AclFilter()))
+        answer = await access.kafka.ask_any(DescribeAclsRequest.of(AclFilter()))
         ensure_answered(answer.error, answer.message)
         found = answer.acls
     except RefusedError as error:
@@ -84,7 +83,7 @@ async def _add(request: Request) -> Response:
     given = {name: field(form, name) for name in _FIELDS}
     try:
         acl = _acl_of(given)
-        answer = await ask(access.kafka, CREATE_ACLS, CreateAclsRequest.of([acl]))
+        answer = await access.kafka.ask_any(CreateAclsRequest.of([acl]))
         for result in answer.results:
             ensure_answered(result.error, result.message)
     except (RefusedError, ValueError) as error:
@@ -130,7 +129,7 @@ async def _delete(request: Request) -> Response:
             principal=chosen(form, "principal"),
             host=chosen(form, "host"),
         )
-        answer = await ask(access.kafka, DELETE_ACLS, DeleteAclsRequest(filters=[selected]))
+        answer = await access.kafka.ask_any(DeleteAclsRequest(filters=[selected]))
         for result in answer.results:
             ensure_answered(result.error, result.message)
     except (RefusedError, ValueError) as error:

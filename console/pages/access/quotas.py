@@ -11,10 +11,9 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from barnabas.clients.errors import RefusedError
-from barnabas.console.cluster.security import ask, ensure_answered
+from barnabas.console.cluster.security import ensure_answered
 from barnabas.console.pages.listing import Listing
 from barnabas.console.web import access_of, checked_form, field, render
-from barnabas.protocol.kafka.client.security import ALTER_CLIENT_QUOTAS, DESCRIBE_CLIENT_QUOTAS
 from barnabas.protocol.messages.security.client_quotas import (
     CLIENT_ID,
     IP,
@@ -59,7 +58,7 @@ async def _page(request: Request, problem: str | None = None) -> Response:
     found: Sequence[Limit] = ()
     status = 200 if problem is None else 409
     try:
-        answer = await ask(access.kafka, DESCRIBE_CLIENT_QUOTAS, DescribeClientQuotasRequest(filters=()))
+        answer = await access.kafka.ask_any(DescribeClientQuotasRequest(filters=()))
         ensure_answered(answer.error, answer.message)
         found = [
             Limit(_text(pairs), limit.key, limit.value, _UNITS.get(limit.key, ""), json.dumps(pairs))
@@ -109,7 +108,7 @@ async def _alter(request: Request, parts: Sequence[EntityPair], operation: Quota
     access = await access_of(request)
     try:
         altered = QuotaAlteration(entity=entity_of(parts), ops=[operation])
-        answer = await ask(access.kafka, ALTER_CLIENT_QUOTAS, AlterClientQuotasRequest(entries=[altered]))
+        answer = await access.kafka.ask_any(AlterClientQuotasRequest(entries=[altered]))
         for result in answer.results:
             ensure_answered(result.error, result.message)
     except RefusedError as error:

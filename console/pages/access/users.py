@@ -11,11 +11,10 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from barnabas.clients.errors import RefusedError
-from barnabas.clients.kafka.cluster import KafkaCluster
-from barnabas.console.cluster.security import ask, ensure_answered
+from barnabas.clients.network.cluster import Cluster
+from barnabas.console.cluster.security import ensure_answered
 from barnabas.console.pages.listing import Listing
 from barnabas.console.web import access_of, checked_form, chosen, field, render
-from barnabas.protocol.kafka.client.security import ALTER_USER_SCRAM_CREDENTIALS, DESCRIBE_USER_SCRAM_CREDENTIALS
 from barnabas.protocol.messages.security.scram_credentials import (
     AlterUserScramCredentialsRequest,
     DescribeUserScramCredentialsRequest,
@@ -59,8 +58,8 @@ async def _page(request: Request, problem: str | None = None) -> Response:
     )
 
 
-async def _described(kafka: KafkaCluster) -> list[Credential]:
-    answer = await ask(kafka, DESCRIBE_USER_SCRAM_CREDENTIALS, DescribeUserScramCredentialsRequest())
+async def _described(kafka: Cluster) -> list[Credential]:
+    answer = await kafka.ask_any(DescribeUserScramCredentialsRequest())
     ensure_answered(answer.error, answer.message)
     return [
         Credential(result.user, _LABELS.get(each.mechanism, str(each.mechanism)), each.iterations, each.mechanism)
@@ -95,9 +94,9 @@ async def _delete(request: Request) -> Response:
     return await _alter(request, access.kafka, AlterUserScramCredentialsRequest(deletions=[deletion]))
 
 
-async def _alter(request: Request, kafka: KafkaCluster, change: AlterUserScramCredentialsRequest) -> Response:
+async def _alter(request: Request, kafka: Cluster, change: AlterUserScramCredentialsRequest) -> Response:
     try:
-        answer = await ask(kafka, ALTER_USER_SCRAM_CREDENTIALS, change)
+        answer = await kafka.ask_any(change)
         for result in answer.results:
             ensure_answered(result.error, result.message)
     except RefusedError as error:

@@ -17,7 +17,6 @@ from barnabas.console.pages.topic.picture import Picture, draw
 from barnabas.console.web import access_of, render
 from barnabas.explanation.topic import Explanation, explanation_of
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.kafka.client.list_offsets import LIST_OFFSETS
 from barnabas.protocol.messages.data.list_offsets import (
     LATEST_TIMESTAMP,
     REMOTE_TIMEOUT_MS,
@@ -108,7 +107,6 @@ async def _last_stable_offset(access: ClusterAccess, topic: str, facts: Partitio
     try:
         answer = await access.kafka.ask(
             facts.leader,
-            LIST_OFFSETS,
             ListOffsetsRequest(isolation=_READ_COMMITTED, topics=wanted, timeout_ms=REMOTE_TIMEOUT_MS),
         )
     except ClientError:

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from barnabas.clients.errors import RefusedError
-from barnabas.clients.kafka.cluster import KafkaCluster
+from barnabas.clients.network.cluster import Cluster
 from barnabas.console.cluster.snapshot import PartitionFacts, TopicFacts
 from barnabas.console.pages.topic.partitions import topic_of
 from barnabas.console.records.decoding import FORMATS, Decoded, decode
@@ -107,7 +107,7 @@ async def _records(request: Request) -> Response:
     )
 
 
-async def _merged(request: Request, kafka: KafkaCluster, topic: TopicFacts) -> Response:
+async def _merged(request: Request, kafka: Cluster, topic: TopicFacts) -> Response:
     """Records of all partitions in the order of their times: from a time on, or the latest ones."""
     chosen = [each for each in topic.partitions if each.leader >= 0][:_MERGED_PARTITIONS]
     time_text = request.query_params.get("time", "").strip()
@@ -205,7 +205,7 @@ async def _download(request: Request) -> Response:
     return Response(data or b"", media_type="application/octet-stream", headers=disposition)
 
 
-async def _one(request: Request, topic: TopicFacts, kafka: KafkaCluster) -> tuple[PartitionFacts, ShownRecord]:
+async def _one(request: Request, topic: TopicFacts, kafka: Cluster) -> tuple[PartitionFacts, ShownRecord]:
     facts = partition_of(topic, str(request.path_params["partition"]))
     offset = number_of(str(request.path_params["offset"]), "offset")
     reason = "it is outside of the log"
@@ -222,7 +222,7 @@ async def _one(request: Request, topic: TopicFacts, kafka: KafkaCluster) -> tupl
     raise HTTPException(404, f"{topic.name}-{facts.partition} has no record at offset {offset}: {reason}")
 
 
-async def _read(kafka: KafkaCluster, topic: TopicFacts, facts: PartitionFacts, offset: int, count: int) -> RecordsPage:
+async def _read(kafka: Cluster, topic: TopicFacts, facts: PartitionFacts, offset: int, count: int) -> RecordsPage:
     if facts.leader < 0:
         raise HTTPException(409, f"{topic.name}-{facts.partition} has no leader: it can be neither written nor read")
     return await read_page(

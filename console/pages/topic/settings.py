@@ -14,7 +14,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from barnabas.clients.errors import ClientError, RefusedError, reason_of
-from barnabas.clients.kafka.cluster import KafkaCluster
+from barnabas.clients.network.cluster import Cluster
 from barnabas.console.cluster.access import ClusterAccess
 from barnabas.console.cluster.topic_changes import change_setting
 from barnabas.console.formats import part
@@ -23,8 +23,8 @@ from barnabas.console.web import checked_form, field, render
 from barnabas.explanation.change import CHANGEABLE, UnexplainableChangeError, explain_change
 from barnabas.explanation.setting import change_sentences, config_sentences
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.kafka.client.describe_configs import DESCRIBE_CONFIGS, TOPIC_LAYER
 from barnabas.protocol.messages.cluster.configs import (
+    TOPIC_LAYER,
     TOPIC_RESOURCE,
     ConfigEntry,
     ConfigResource,
@@ -43,7 +43,7 @@ LAYERS: Final = {
 
 
 async def described(
-    kafka: KafkaCluster,
+    kafka: Cluster,
     resource: ConfigResource,
     names: list[str] | None = None,
     *,
@@ -59,9 +59,9 @@ async def described(
         include_documentation=documented,
     )
     if node_id is None:
-        answer = await kafka.ask_any(DESCRIBE_CONFIGS, request)
+        answer = await kafka.ask_any(request)
     else:
-        answer = await kafka.ask(node_id, DESCRIBE_CONFIGS, request)
+        answer = await kafka.ask(node_id, request)
     for each in answer.results:
         if each.error is not ErrorCode.NONE:
             raise RefusedError(each.error, f"the settings of {resource.name}: {each.message or reason_of(each.error)}")

@@ -47,6 +47,8 @@ CONFIG_SOURCES: Final = {
 }
 """Codes of the layers that set a value. Source: Kafka's DescribeConfigsResponse."""
 
+TOPIC_LAYER: Final = CONFIG_SOURCES["DYNAMIC_TOPIC_CONFIG"]
+
 CONFIG_TYPES: Final = {
     "unknown": 0,
     "boolean": 1,

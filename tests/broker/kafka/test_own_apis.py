@@ -12,10 +12,10 @@ import pytest
 from barnabas.broker.authorization.authorizer import STANDARD_AUTHORIZER
 from barnabas.clients.addresses import Address
 from barnabas.clients.config import ClientConfig
-from barnabas.clients.kafka.connection import KafkaConnection
+from barnabas.clients.network.connection import Connection
+from barnabas.clients.network.node_connections import settings_of
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.kafka.apis import KAFKA_APIS, OWN_APIS
-from barnabas.protocol.kafka.client import own_apis
 from barnabas.protocol.messages.api_key import OWN_KEYS, ApiKey
 from barnabas.protocol.messages.cluster.explain_start import ExplainStartRequest
 from barnabas.protocol.messages.cluster.mirrors import (
@@ -42,9 +42,9 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
         yield daemon
 
 
-def connected(daemon: Daemon, use: Callable[[KafkaConnection], Awaitable[T]]) -> T:
+def connected(daemon: Daemon, use: Callable[[Connection], Awaitable[T]]) -> T:
     async def run() -> T:
-        connection = await KafkaConnection.open(Address(daemon.host, daemon.port), ClientConfig())
+        connection = await Connection.open(Address(daemon.host, daemon.port), settings_of(ClientConfig()))
         try:
             return await use(connection)
         finally:
@@ -53,13 +53,13 @@ def connected(daemon: Daemon, use: Callable[[KafkaConnection], Awaitable[T]]) ->
     return asyncio.run(run())
 
 
-def ask(daemon: Daemon, api: Any, request: Any) -> Any:
-    return connected(daemon, lambda connection: connection.request(api, request))
+def ask(daemon: Daemon, request: Any) -> Any:
+    return connected(daemon, lambda connection: connection.request(request))
 
 
 def mirrors(daemon: Daemon, action: MirrorAction, name: str, fields: Mapping[str, Any] | None = None) -> Any:
     definition = definition_fields(fields or {})
-    return ask(daemon, own_apis.MIRRORS, MirrorsRequest(action=action, names=[name], definition=definition))
+    return ask(daemon, MirrorsRequest(action=action, names=[name], definition=definition))
 
 
 @pytest.mark.parametrize(
@@ -129,10 +129,10 @@ def initialize(client: KafkaWire, version: int) -> Any:
 
 
 def test_the_active_broker_of_a_standby_tells_its_identity_and_its_metadata(daemon: Daemon) -> None:
-    identity = ask(daemon, own_apis.STANDBY, StandbyRequest(action=StandbyAction.IDENTIFY)).identity
+    identity = ask(daemon, StandbyRequest(action=StandbyAction.IDENTIFY)).identity
     assert len(identity.cluster_id) == 22
     assert [len(each) for each in identity.directory_ids] == [16]
-    told = ask(daemon, own_apis.STANDBY, StandbyRequest(action=StandbyAction.METADATA))
+    told = ask(daemon, StandbyRequest(action=StandbyAction.METADATA))
     assert (told.error, told.is_other_log) == (ErrorCode.NONE, False)
     assert told.end_offset > 0
     assert told.data or told.snapshot is not None
@@ -145,7 +145,7 @@ def test_a_mirror_is_created_altered_described_and_deleted(daemon: Daemon) -> No
     assert (created.error, mirror.name, mirror.state) == (ErrorCode.NONE, "own", "paused")
     assert mirror.fields | fields == mirror.fields
     mirrors(daemon, MirrorAction.ALTER, "own", {"max_bytes_per_second": 7})
-    (mirror,) = ask(daemon, own_apis.MIRRORS, MirrorsRequest(action=MirrorAction.DESCRIBE)).mirrors
+    (mirror,) = ask(daemon, MirrorsRequest(action=MirrorAction.DESCRIBE)).mirrors
     assert (mirror.fields["max_bytes_per_second"], mirror.fields["command_config"]) == (7, None)
     assert mirrors(daemon, MirrorAction.CREATE, "own", fields).error == ErrorCode.DUPLICATE_RESOURCE
     deleted = mirrors(daemon, MirrorAction.DELETE, "own")
@@ -168,66 +168,66 @@ def test_a_mirror_is_created_altered_described_and_deleted(daemon: Daemon) -> No
 def test_a_definition_that_is_wrong_is_refused(
     daemon: Daemon, action: MirrorAction, fields: list[MirrorField], reason: str
 ) -> None:
-    found = ask(daemon, own_apis.MIRRORS, MirrorsRequest(action=action, names=["wrong"], definition=fields))
+    found = ask(daemon, MirrorsRequest(action=action, names=["wrong"], definition=fields))
     assert found.error == ErrorCode.INVALID_REQUEST
     assert reason in found.message
 
 
 @pytest.mark.parametrize(
-    ("api", "request_", "first"),
+    ("request_", "first"),
     [
-        (own_apis.STANDBY, StandbyRequest(action="clone"), "identify"),
-        (own_apis.MIRRORS, MirrorsRequest(action="clone", names=["m"]), "create"),
+        (StandbyRequest(action="clone"), "identify"),
+        (MirrorsRequest(action="clone", names=["m"]), "create"),
     ],
     ids=["standby", "mirrors"],
 )
-def test_a_request_with_an_unknown_action_is_refused(daemon: Daemon, api: Any, request_: Any, first: str) -> None:
-    found = ask(daemon, api, request_)
+def test_a_request_with_an_unknown_action_is_refused(daemon: Daemon, request_: Any, first: str) -> None:
+    found = ask(daemon, request_)
     assert found.error == ErrorCode.INVALID_REQUEST
     assert found.message.startswith(f"action='clone' is not one of {first}, ")
 
 
 def test_a_topic_a_group_and_the_start_are_explained(daemon: Daemon) -> None:
     daemon.create_topic("explained", partitions=2)
-    found = ask(daemon, own_apis.EXPLAIN_TOPIC, ExplainTopicRequest(topic="explained"))
+    found = ask(daemon, ExplainTopicRequest(topic="explained"))
     assert [each.partition for each in found.partitions] == [0, 1]
     assert [segment.kept_by for each in found.partitions for segment in each.segments] == [("active_segment",)] * 2
-    one = ask(daemon, own_apis.EXPLAIN_TOPIC, ExplainTopicRequest(topic="explained", partition=1))
+    one = ask(daemon, ExplainTopicRequest(topic="explained", partition=1))
     assert [each.partition for each in one.partitions] == [1]
-    setting = ask(daemon, own_apis.EXPLAIN_TOPIC, ExplainTopicRequest(topic="explained", setting="retention.ms"))
+    setting = ask(daemon, ExplainTopicRequest(topic="explained", setting="retention.ms"))
     assert [(each.name, each.value) for each in setting.settings] == [("retention.ms", "-1")]
-    start = ask(daemon, own_apis.EXPLAIN_START, ExplainStartRequest())
+    start = ask(daemon, ExplainStartRequest())
     assert 0 < start.began_ms <= start.loaded_ms <= start.ready_ms
     assert {each.api for each in start.latencies} >= {"explain_topic", "api_versions"}
-    assert ask(daemon, own_apis.EXPLAIN_GROUP, ExplainGroupRequest(group_id="none")).error == 69
+    assert ask(daemon, ExplainGroupRequest(group_id="none")).error == 69
 
 
 def test_the_compacted_logs_are_described(daemon: Daemon) -> None:
     daemon.create_topic("cleaned", partitions=2, configs={"cleanup.policy": "compact"})
     daemon.create_topic("kept", partitions=1)
-    found = ask(daemon, own_apis.CLEANING, CleaningRequest(topics=["kept", "cleaned", "missing"]))
+    found = ask(daemon, CleaningRequest(topics=["kept", "cleaned", "missing"]))
     directory = daemon.directory / "data"
     assert found.logs == [CompactedLog(str(directory), "cleaned", number, -1, 0.0, "idle") for number in (0, 1)]
-    every = ask(daemon, own_apis.CLEANING, CleaningRequest()).logs
+    every = ask(daemon, CleaningRequest()).logs
     assert [each for each in every if each.topic == "cleaned"] == found.logs
     assert not [each for each in every if each.topic == "kept"]
-    assert ask(daemon, own_apis.CLEANING, CleaningRequest(topics=[])).logs == []
+    assert ask(daemon, CleaningRequest(topics=[])).logs == []
 
 
 @pytest.mark.parametrize(
-    ("api", "request_", "code"),
+    ("request_", "code"),
     [
-        (own_apis.MIRRORS, MirrorsRequest(action=MirrorAction.DESCRIBE), ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
-        (own_apis.MIRRORS, MirrorsRequest(action="clone"), ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
-        (own_apis.STANDBY, StandbyRequest(action=StandbyAction.IDENTIFY), ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
-        (own_apis.CLEANING, CleaningRequest(), ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
-        (own_apis.EXPLAIN_START, ExplainStartRequest(), ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
-        (own_apis.EXPLAIN_TOPIC, ExplainTopicRequest(topic="t"), ErrorCode.TOPIC_AUTHORIZATION_FAILED),
-        (own_apis.EXPLAIN_GROUP, ExplainGroupRequest(group_id="g"), ErrorCode.GROUP_AUTHORIZATION_FAILED),
+        (MirrorsRequest(action=MirrorAction.DESCRIBE), ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+        (MirrorsRequest(action="clone"), ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+        (StandbyRequest(action=StandbyAction.IDENTIFY), ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+        (CleaningRequest(), ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+        (ExplainStartRequest(), ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+        (ExplainTopicRequest(topic="t"), ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+        (ExplainGroupRequest(group_id="g"), ErrorCode.GROUP_AUTHORIZATION_FAILED),
     ],
     ids=["mirrors", "mirrors_unknown", "standby", "cleaning", "explain_start", "explain_topic", "explain_group"],
 )
 def test_they_need_the_rights_that_they_need_in_the_native_dialect(
-    guarded: Daemon, api: Any, request_: Any, code: ErrorCode
+    guarded: Daemon, request_: Any, code: ErrorCode
 ) -> None:
-    assert ask(guarded, api, request_).error == code
+    assert ask(guarded, request_).error == code

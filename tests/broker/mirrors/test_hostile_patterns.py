@@ -29,7 +29,7 @@ class Cluster:
         self.node_ids = [1]
         self._groups = groups
 
-    async def metadata(self, _: object) -> None:
+    async def load(self, _: object) -> None:
         """Do nothing."""
 
     async def ask(self, *_: object) -> ListGroupsResponse:

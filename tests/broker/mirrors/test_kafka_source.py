@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -13,14 +15,13 @@ from barnabas.broker.mirrors.partition_copier import EpochEnd, FetchedPartition
 from barnabas.broker.mirrors.source import FetchFrom, SourceMetadata
 from barnabas.clients.config import ClientConfig
 from barnabas.clients.errors import BrokerConnectionError, ClosedError
-from barnabas.clients.kafka.cluster import KafkaCluster
-from barnabas.clients.kafka.connection import KafkaConnection
+from barnabas.clients.network.cluster import Cluster
+from barnabas.clients.network.connection import Connection
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.kafka.client.api import ClientApi
-from barnabas.protocol.kafka.client.fetch import FETCH
 from barnabas.protocol.messages.data.fetch import FetchRequest
 from barnabas.protocol.records.batch import RecordBatch
 from barnabas.protocol.topic_partition import TopicPartition
+from barnabas.protocol.wire.structures import Request
 from tests.support.daemon import Daemon, start_daemon
 
 T0, T1, U0 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)
@@ -45,7 +46,7 @@ async def topics(daemon: Daemon) -> AsyncIterator[Admin]:
 
 @asynccontextmanager
 async def source_at(daemon: Daemon) -> AsyncIterator[KafkaSource]:
-    source = KafkaSource(KafkaCluster(ClientConfig(bootstrap=daemon.bootstrap)))
+    source = KafkaSource(Cluster(ClientConfig(bootstrap=daemon.bootstrap)))
     try:
         yield source
     finally:
@@ -94,15 +95,14 @@ async def test_topics_partitions_and_the_configs_that_are_set(daemon: Daemon) ->
 async def test_a_fetch_answers_what_has_changed(daemon: Daemon, by_id: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second request contains one partition, and its answer one; the broker keeps the others."""
     sent: list[tuple[int, int]] = []
-    request = KafkaConnection.request
+    request = Connection.request
 
-    async def counted(self: KafkaConnection, api: ClientApi, query: object, **options: object) -> object:
-        if api is FETCH:
-            assert isinstance(query, FetchRequest)
+    def counted(self: Connection, query: Request[Any], **options: Any) -> asyncio.Future[Any]:
+        if isinstance(query, FetchRequest):
             sent.append((query.session_epoch, sum(len(each.partitions) for each in query.topics)))
-        return await request(self, api, query, **options)  # type: ignore[arg-type]
+        return request(self, query, **options)
 
-    monkeypatch.setattr(KafkaConnection, "request", counted)
+    monkeypatch.setattr(Connection, "request", counted)
     await produce(daemon, *KEYS)
     async with source_at(daemon) as source:
         metadata = await source.metadata()

@@ -14,10 +14,10 @@ from barnabas.broker.mirrors.following.local_groups import LocalGroups
 from barnabas.broker.mirrors.following.source_groups import GROUPS_AT_ONCE, GroupOffset, SourceGroups
 from barnabas.clients.config import ClientConfig
 from barnabas.clients.errors import BrokerConnectionError
-from barnabas.clients.kafka.cluster import KafkaCluster
+from barnabas.clients.network import versions
+from barnabas.clients.network.cluster import Cluster
 from barnabas.protocol.errors import BrokerError, ErrorCode
-from barnabas.protocol.kafka.client.api import ClientApi
-from barnabas.protocol.kafka.client.offset_fetch import OFFSET_FETCH
+from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.topic_partition import TopicPartition
 from tests.support.daemon import Daemon, start_daemon
 from tests.support.groups.committed import commit, create_topic
@@ -45,10 +45,10 @@ def kafka(daemon: Daemon) -> Iterator[KafkaWire]:
 
 
 @pytest.fixture
-async def cluster(daemon: Daemon) -> AsyncIterator[KafkaCluster]:
-    cluster = KafkaCluster(ClientConfig(bootstrap=daemon.bootstrap))
+async def cluster(daemon: Daemon) -> AsyncIterator[Cluster]:
+    cluster = Cluster(ClientConfig(bootstrap=daemon.bootstrap))
     yield cluster
-    cluster.close()
+    await cluster.close()
 
 
 class Here:
@@ -60,13 +60,11 @@ class Here:
         self.groups = LocalGroups(self.host.offsets)
         self.ends = {T0: 100, T1: 100}
 
-    def follower(self, cluster: KafkaCluster, *patterns: str) -> GroupFollower:
+    def follower(self, cluster: Cluster, *patterns: str) -> GroupFollower:
         return GroupFollower(SourceGroups(cluster, patterns), self.groups, self.ends.get)
 
 
-async def test_offsets_metadata_and_epochs_of_matching_groups_are_followed(
-    kafka: KafkaWire, cluster: KafkaCluster
-) -> None:
+async def test_offsets_metadata_and_epochs_of_matching_groups_are_followed(kafka: KafkaWire, cluster: Cluster) -> None:
     here = Here()
     follower = here.follower(cluster, "follow-.*", "single")
     for group in ("follow-a", "follow-b", "single", "single-not", "__follow-a"):
@@ -85,7 +83,7 @@ async def test_offsets_metadata_and_epochs_of_matching_groups_are_followed(
 
 
 async def test_what_did_not_change_is_not_written(
-    kafka: KafkaWire, cluster: KafkaCluster, monkeypatch: pytest.MonkeyPatch
+    kafka: KafkaWire, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here = Here()
     follower = here.follower(cluster, "still")
@@ -100,7 +98,7 @@ async def test_what_did_not_change_is_not_written(
     assert follower.groups == {"still": FollowedGroup(1)}
 
 
-async def test_an_offset_beyond_the_copy_waits_for_it(kafka: KafkaWire, cluster: KafkaCluster) -> None:
+async def test_an_offset_beyond_the_copy_waits_for_it(kafka: KafkaWire, cluster: Cluster) -> None:
     here = Here()
     here.ends[T0] = 5
     follower = here.follower(cluster, "ahead")
@@ -112,9 +110,7 @@ async def test_an_offset_beyond_the_copy_waits_for_it(kafka: KafkaWire, cluster:
     assert here.groups.committed("ahead")[T0] == GroupOffset(7, EPOCH, "note")
 
 
-async def test_a_group_with_members_here_is_left_alone_until_they_leave(
-    kafka: KafkaWire, cluster: KafkaCluster
-) -> None:
+async def test_a_group_with_members_here_is_left_alone_until_they_leave(kafka: KafkaWire, cluster: Cluster) -> None:
     here = Here()
     follower = here.follower(cluster, GROUP)
     commit(kafka, GROUP, "t", {0: 7})
@@ -133,7 +129,7 @@ async def test_a_group_with_members_here_is_left_alone_until_they_leave(
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 async def test_groups_with_members_at_the_source_are_followed_in_both_protocols(
-    daemon: Daemon, cluster: KafkaCluster, protocol: str
+    daemon: Daemon, cluster: Cluster, protocol: str
 ) -> None:
     group = f"members-{protocol}"
     settings = {"bootstrap.servers": daemon.bootstrap, "group.id": group, "group.protocol": protocol}
@@ -158,14 +154,9 @@ async def until(condition: Callable[[], bool]) -> bool:
 
 
 async def test_an_older_source_is_asked_for_one_group_at_a_time(
-    kafka: KafkaWire, cluster: KafkaCluster, monkeypatch: pytest.MonkeyPatch
+    kafka: KafkaWire, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    version_at = ClientApi.version_at
-    monkeypatch.setattr(
-        ClientApi,
-        "version_at",
-        lambda api, served, highest=None: version_at(api, served, 7 if api is OFFSET_FETCH else highest),
-    )
+    monkeypatch.setitem(versions._HIGHEST, ApiKey.OFFSET_FETCH, 7)
     here = Here()
     for group in ("old-a", "old-b"):
         commit(kafka, group, "t", {0: 7})
@@ -173,7 +164,7 @@ async def test_an_older_source_is_asked_for_one_group_at_a_time(
     assert {each: here.groups.committed(each)[T0].offset for each in here.groups.ids()} == {"old-a": 7, "old-b": 7}
 
 
-async def test_many_groups_take_several_requests(kafka: KafkaWire, cluster: KafkaCluster) -> None:
+async def test_many_groups_take_several_requests(kafka: KafkaWire, cluster: Cluster) -> None:
     here = Here()
     names = [f"many-{number}" for number in range(GROUPS_AT_ONCE + 3)]
     for number, name in enumerate(names):
@@ -185,10 +176,10 @@ async def test_many_groups_take_several_requests(kafka: KafkaWire, cluster: Kafk
 
 
 async def test_a_source_that_cannot_be_reached_is_an_error() -> None:
-    cluster = KafkaCluster(ClientConfig(bootstrap="127.0.0.1:1"))
+    cluster = Cluster(ClientConfig(bootstrap="127.0.0.1:1"))
     with pytest.raises(BrokerConnectionError):
         await Here().follower(cluster, ".*").follow()
-    cluster.close()
+    await cluster.close()
 
 
 class Scripted:

@@ -14,7 +14,7 @@ from barnabas.broker.mirrors.partition_copier import EpochEnd
 from barnabas.broker.mirrors.source_epochs import SourceEpochs
 from barnabas.broker.storage.files.leader_epoch import EpochEntry, LeaderEpochFile
 from barnabas.clients.config import ClientConfig
-from barnabas.clients.kafka.cluster import KafkaCluster
+from barnabas.clients.network.cluster import Cluster
 from barnabas.protocol.topic_partition import TopicPartition
 from tests.support.daemon import Daemon, start_daemon
 from tests.support.kafka.kafka_wire import KafkaWire
@@ -85,13 +85,13 @@ def source(tmp_path: Path) -> Iterator[Daemon]:
 async def epoch_ends(daemon: Daemon) -> list[object]:
     """Return what a consumer is answered about the first leader epochs."""
     key = TopicPartition("t", 0)
-    cluster = KafkaCluster(ClientConfig(bootstrap=daemon.bootstrap, client_id="test"))
+    cluster = Cluster(ClientConfig(bootstrap=daemon.bootstrap, client_id="test"))
     try:
-        await cluster.metadata(["t"])
+        await cluster.load(["t"])
         node = await KafkaSource(cluster).node(*cluster.node_ids)
         return [(await node.epoch_ends({key: epoch}, {}))[key] for epoch in range(6)]
     finally:
-        cluster.close()
+        await cluster.close()
 
 
 async def until_equal(copy: Daemon, expected: list[object]) -> None:

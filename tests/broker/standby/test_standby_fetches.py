@@ -10,7 +10,7 @@ import pytest
 from barnabas.broker.mirrors.kafka_source import KafkaSource
 from barnabas.broker.mirrors.source import FetchFrom
 from barnabas.clients.config import ClientConfig
-from barnabas.clients.kafka.cluster import KafkaCluster
+from barnabas.clients.network.cluster import Cluster
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.data.fetch import STANDBY_REPLICA_ID
 from barnabas.protocol.messages.security.resources import CLUSTER_NAME, Operation, ResourceType
@@ -89,9 +89,9 @@ async def test_a_standby_that_compares_batches_acknowledges_nothing(tmp_path: Pa
     with start_daemon(tmp_path, "standby.min.acks=1") as active, KafkaWire(active.host, active.port) as wire:
         topic_id = wire.topic_id("t")
         assert wire.produce(9, "t", bytes(plain(COUNT))).error_code == 0
-        cluster = KafkaCluster(ClientConfig(bootstrap=active.bootstrap, client_id="standby"))
+        cluster = Cluster(ClientConfig(bootstrap=active.bootstrap, client_id="standby"))
         try:
-            await cluster.metadata(["t"])
+            await cluster.load(["t"])
             node = await KafkaSource(cluster, STANDBY_REPLICA_ID).node(*cluster.node_ids)
             for offset in range(COUNT + 1):
                 wanted = {key: FetchFrom(topic_id.bytes, offset, -1, -1, 1)}
@@ -101,7 +101,7 @@ async def test_a_standby_that_compares_batches_acknowledges_nothing(tmp_path: Pa
             await node.fetch({key: FetchFrom(topic_id.bytes, COUNT, -1, -1, 1000)}, max_wait_ms=0, max_bytes=1)
             assert readable(wire, 9)[0] == COUNT
         finally:
-            cluster.close()
+            await cluster.close()
 
 
 def test_without_an_authorizer_every_client_is_trusted_as_a_standby_but_no_other_follower(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ from barnabas.clients.share.acknowledgements import Acknowledgement, Outcome, Pe
 from barnabas.clients.share.held_records import HeldRecord, HeldRecords
 from barnabas.clients.share.leader_requests import LeaderRequests
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.kafka.client.share_members import SHARE_FETCH
 from barnabas.protocol.messages.share.share_acknowledge import AcknowledgePartition, AcknowledgeTopic
+from barnabas.protocol.messages.share.share_fetch import ShareFetchRequest
 from barnabas.protocol.topic_partition import TopicPartition
 
 T = b"t" * 16
@@ -27,22 +27,23 @@ class Broker:
     """Answers with the codes in turn; a request after them waits for ever. Is cluster and connection too."""
 
     address = "broker"
-    is_closed = False
+    closed = False
 
     def __init__(self, *codes: ErrorCode) -> None:
         self.codes = list(codes)
         self.fetches: list[Any] = []
         self.acknowledgements: list[Any] = []
         self.waits = asyncio.Event()
+        self.connections = self
 
-    async def connection(self, node_id: int, purpose: str) -> Broker:
+    async def connect(self, node_id: int, purpose: str) -> Broker:
         return self
 
     def version_of(self, api: object) -> int:
         return 2
 
-    async def request(self, api: object, request: Any, timeout_ms: int | None = None) -> Any:
-        (self.fetches if api is SHARE_FETCH else self.acknowledgements).append(request)
+    async def request(self, request: Any, timeout_ms: int | None = None) -> Any:
+        (self.fetches if isinstance(request, ShareFetchRequest) else self.acknowledgements).append(request)
         if not self.codes:
             self.waits.set()
             await asyncio.Event().wait()

@@ -20,13 +20,11 @@ from barnabas.broker.mirrors.partition_copier import EpochEnd, FetchedPartition
 from barnabas.broker.mirrors.source import FetchFrom, SourceMetadata
 from barnabas.clients.config import ClientConfig
 from barnabas.clients.errors import AuthenticationError, ClientError
-from barnabas.clients.kafka.cluster import KafkaCluster
+from barnabas.clients.network.cluster import Cluster
 from barnabas.clients.security.settings import SecuritySettings
 from barnabas.commands.main import main
 from barnabas.config.properties_file import parse_properties
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.kafka.client.describe_groups import DESCRIBE_GROUPS
-from barnabas.protocol.kafka.client.transactions import DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS
 from barnabas.protocol.messages.data.describe_producers import DescribeProducersRequest, DescribeProducersTopic
 from barnabas.protocol.messages.groups.describe_groups import DescribeGroupsRequest
 from barnabas.protocol.messages.groups.find_coordinator import TRANSACTION_KEY
@@ -90,7 +88,7 @@ async def test_batches_offsets_epochs_groups_and_transactions_of_a_broker(tmp_pa
     kafka.format()
     with kafka.running() as broker:
         await asyncio.to_thread(fill, broker.bootstrap)
-        cluster = KafkaCluster(ClientConfig(bootstrap=broker.bootstrap))
+        cluster = Cluster(ClientConfig(bootstrap=broker.bootstrap))
         source = KafkaSource(cluster)
         metadata = await source.metadata()
         assert metadata.topics["__consumer_offsets"].is_internal
@@ -141,26 +139,24 @@ OPEN: list[Producer] = []
 """Producers whose transactions stay open: a producer that is collected aborts its transaction."""
 
 
-async def check_groups(cluster: KafkaCluster) -> None:
+async def check_groups(cluster: Cluster) -> None:
     groups = SourceGroups(cluster, ["follow.*"])
     assert await groups.matching() == {1: ["followed"]}
     found = await groups.offsets(1, ["followed", "missing"])
     note = found["followed"][T0].metadata  # type: ignore[index]
     assert note.rstrip("\0") == "note"  # librdkafka sends a zero byte after it
     assert found == {"followed": {T0: GroupOffset(7, 0, note)}, "missing": {}}
-    described = await cluster.ask(1, DESCRIBE_GROUPS, DescribeGroupsRequest(groups=["followed"]))
+    described = await cluster.ask(1, DescribeGroupsRequest(groups=["followed"]))
     assert [(each.group_id, each.error, each.state) for each in described.groups] == [
         ("followed", ErrorCode.NONE, "Empty")
     ]
 
 
-async def check_transactions(cluster: KafkaCluster, written: TopicPartition) -> None:
-    node_id = await cluster.coordinator("x-2", TRANSACTION_KEY)
-    listed = (await cluster.ask(node_id, LIST_TRANSACTIONS, ListTransactionsRequest(states=["Ongoing"]))).transactions
+async def check_transactions(cluster: Cluster, written: TopicPartition) -> None:
+    coordinator = await cluster.coordinator(TRANSACTION_KEY, "x-2")
+    listed = (await coordinator.request(ListTransactionsRequest(states=["Ongoing"]))).transactions
     assert [each.transactional_id for each in listed] == ["x-2"]
-    described = await cluster.ask(
-        node_id, DESCRIBE_TRANSACTIONS, DescribeTransactionsRequest(transactional_ids=["x-1", "x-2", "x-3"])
-    )
+    described = await coordinator.request(DescribeTransactionsRequest(transactional_ids=["x-1", "x-2", "x-3"]))
     assert [(each.state, each.error) for each in described.transactions] == [
         ("CompleteCommit", ErrorCode.NONE),
         ("Ongoing", ErrorCode.NONE),
@@ -171,7 +167,7 @@ async def check_transactions(cluster: KafkaCluster, written: TopicPartition) -> 
     request = DescribeProducersRequest(
         topics=[DescribeProducersTopic(name=written.topic, partitions=[written.partition])]
     )
-    (partition,) = (await cluster.ask(node_id, DESCRIBE_PRODUCERS, request)).topics[0].partitions
+    (partition,) = (await coordinator.request(request)).topics[0].partitions
     open_ids = [each.producer_id for each in partition.producers if each.transaction_start_offset >= 0]
     assert open_ids == [listed[0].producer_id]
 
@@ -263,11 +259,11 @@ async def test_a_mirror_of_three_brokers_goes_on_when_one_dies_and_follows_an_un
 
 async def leaders_of(bootstrap: str, topic: str = "t") -> dict[int, int]:
     """Return the leader of each partition."""
-    cluster = KafkaCluster(ClientConfig(bootstrap=bootstrap))
+    cluster = Cluster(ClientConfig(bootstrap=bootstrap))
     try:
-        (found,) = (await cluster.metadata([topic])).topics
+        (found,) = (await cluster.load([topic])).topics
     finally:
-        cluster.close()
+        await cluster.close()
     return {each.partition: each.leader for each in found.partitions}
 
 
@@ -280,7 +276,7 @@ async def test_leaders_on_several_nodes_are_fetched_from_and_followed_when_one_d
         for number in range(6):
             await asyncio.to_thread(produce, producer, number, 10)
         config = ClientConfig(bootstrap=bootstrap, reconnect_backoff_ms=100, reconnect_backoff_max_ms=1000)
-        cluster = KafkaCluster(config)
+        cluster = Cluster(config)
         source = KafkaSource(cluster)
         metadata = await source.metadata()
         partitions = metadata.topics["t"].partitions
@@ -353,7 +349,7 @@ async def test_a_source_with_tls_and_scram(tmp_path: Path) -> None:
         bootstrap = f"127.0.0.1:{kafka.extra_ports['SASL_SSL']}"
         security = SecuritySettings.from_file(created / "client.properties")
         assert security.protocol == "SASL_SSL"
-        cluster = KafkaCluster(ClientConfig(bootstrap=bootstrap, security=security))
+        cluster = Cluster(ClientConfig(bootstrap=bootstrap, security=security))
         source = KafkaSource(cluster)
         assert (await source.metadata()).cluster_id
         await source.node(cluster.node_ids[0])
@@ -371,7 +367,7 @@ def wrong_password(values: Mapping[str, str]) -> str:
 
 async def refused(bootstrap: str, properties: Mapping[str, str], sentence: str) -> None:
     settings: Any = SecuritySettings.from_properties(properties)
-    cluster = KafkaCluster(ClientConfig(bootstrap=bootstrap, security=settings))
+    cluster = Cluster(ClientConfig(bootstrap=bootstrap, security=settings))
     with pytest.raises(AuthenticationError, match=sentence):
-        await cluster.metadata([])
-    cluster.close()
+        await cluster.load([])
+    await cluster.close()

@@ -11,9 +11,7 @@ from barnabas.broker.mirrors.promotion import source_answers as answers
 from barnabas.broker.mirrors.promotion.settling import OpenTransaction, Outcome
 from barnabas.broker.mirrors.promotion.source_answers import source_answers
 from barnabas.clients.errors import BrokerConnectionError
-from barnabas.clients.kafka.cluster import KafkaCluster
-from barnabas.protocol.kafka.client.api import ClientApi
-from barnabas.protocol.kafka.client.transactions import LIST_TRANSACTIONS
+from barnabas.clients.network.cluster import Cluster
 from barnabas.protocol.messages.data.fetch import (
     AbortedTransaction,
     FetchPartitionResult,
@@ -26,7 +24,11 @@ from barnabas.protocol.messages.transactions.describe_transactions import (
     DescribeTransactionsResponse,
     TransactionDescription,
 )
-from barnabas.protocol.messages.transactions.list_transactions import ListTransactionsResponse, TransactionListing
+from barnabas.protocol.messages.transactions.list_transactions import (
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    TransactionListing,
+)
 from barnabas.protocol.topic_partition import TopicPartition
 from barnabas.protocol.wire.pieces import RecordBytes
 from tests.support.storage.bench import START_MS, batch
@@ -50,24 +52,25 @@ class Scripted:
         self._part = part
         self._state = state
         self.is_silent = False
+        self.connections = self
 
-    async def metadata(self, topics: object) -> None:
+    async def load(self, topics: object) -> None:
         if self.is_silent:
             await asyncio.Event().wait()
 
-    def leader(self, _: object) -> LeaderAndEpoch:
+    def leader_of(self, _: object) -> LeaderAndEpoch:
         return LeaderAndEpoch(node_id=1, epoch=0)
 
-    async def connection(self, _: int) -> Scripted:
+    async def connect(self, _: int) -> Scripted:
         return self
 
-    async def request(self, api: ClientApi, query: object, *, highest: int) -> FetchResponse:
+    async def request(self, query: object, *, highest: int) -> FetchResponse:
         return FetchResponse(topics=[FetchTopicResult(name="t", partitions=[self._part])])
 
-    async def ask(self, _: int, api: ClientApi, request: object) -> Any:
+    async def ask(self, _: int, request: object) -> Any:
         if self._state is None:
             raise BrokerConnectionError("no coordinator")
-        if api is LIST_TRANSACTIONS:
+        if isinstance(request, ListTransactionsRequest):
             return ListTransactionsResponse(
                 transactions=[TransactionListing(transactional_id="x", producer_id=7, state=self._state.state)]
             )
@@ -96,7 +99,7 @@ def described(state: str, epoch: int = 3, topic: str = "t") -> TransactionDescri
 
 
 async def answer(part: FetchPartitionResult, state: TransactionDescription | None = None) -> Outcome | None:
-    found = await source_answers(cast(KafkaCluster, Scripted(part, state)), [OPEN])
+    found = await source_answers(cast(Cluster, Scripted(part, state)), [OPEN])
     return found.get(OPEN)
 
 
@@ -128,4 +131,4 @@ async def test_a_silent_source_is_not_waited_for(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(answers, "ANSWER_SECONDS", 0.01)
     cluster = Scripted(fetched(150))
     cluster.is_silent = True
-    assert await source_answers(cast(KafkaCluster, cluster), [OPEN]) == {}
+    assert await source_answers(cast(Cluster, cluster), [OPEN]) == {}

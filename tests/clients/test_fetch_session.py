@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from barnabas.clients.kafka.fetch_session import FetchSession, WantedPartition
+from barnabas.clients.network.fetch_session import FetchSession, WantedPartition
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.data.fetch import FetchRequest, FetchResponse
 from barnabas.protocol.topic_partition import TopicPartition
