@@ -92,8 +92,7 @@ class OffsetOutOfRangeError(RefusedError):
         self, topic_partition: TopicPartition, offset: int, log_start_offset: int, high_watermark: int
     ) -> None:
         known = f" {log_start_offset}.." if log_start_offset >= 0 else ""
-        if high_watermark >= 0:
-            known = f"{known}{high_watermark}" if known else f", which ends at {high_watermark}"
+        known += str(high_watermark) if known and high_watermark >= 0 else ""
         super().__init__(
             ErrorCode.OFFSET_OUT_OF_RANGE,
             f"{topic_partition}: offset {offset} is outside the log's range{known}; "

@@ -12,6 +12,8 @@ from barnabas.clients.network.connection import Connection
 from barnabas.clients.network.routing import ask_leaders
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.data.list_offsets import (
+    EARLIEST_TIMESTAMP,
+    LATEST_TIMESTAMP,
     REMOTE_TIMEOUT_MS,
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -67,3 +69,10 @@ async def list_offsets(
             raise answer
         found[partition] = answer
     return found
+
+
+async def log_range(cluster: Cluster, config: ClientConfig, topic_partition: TopicPartition) -> tuple[int, int]:
+    """Find a log's first offset and its end. Raises as `list_offsets`."""
+    first = await list_offsets(cluster, config, {topic_partition: EARLIEST_TIMESTAMP})
+    last = await list_offsets(cluster, config, {topic_partition: LATEST_TIMESTAMP})
+    return first[topic_partition].offset, last[topic_partition].offset

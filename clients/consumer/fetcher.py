@@ -37,6 +37,7 @@ from barnabas.clients.network.backoff import backoff_s
 from barnabas.clients.network.cluster import NO_LEADER, Cluster
 from barnabas.clients.network.connection import Connection
 from barnabas.clients.network.node_connections import Purpose
+from barnabas.clients.offsets import log_range
 from barnabas.protocol.errors import RETRIABLE_CODES, DecodeError, ErrorCode
 from barnabas.protocol.messages.data.fetch import (
     TOPIC_IDS_FROM,
@@ -88,6 +89,9 @@ class Fetcher:
         self._answers = 0
         self._out_of_room = False
         self._closed = False
+        self._beyond: list[
+            tuple[AssignedPartition, int, int]
+        ] = []  # fetched outside of their logs, with epoch and offset
 
     # called by the consumer
 
@@ -269,7 +273,10 @@ class Fetcher:
             node.reserved_bytes = 0
             for state, _, _ in requested:
                 state.in_request = False
-        return self._take_in(requested, response)
+        got_data = self._take_in(requested, response)
+        while self._beyond:
+            await self._tell_range(*self._beyond.pop())
+        return got_data
 
     async def _pause_before_probe(self, node: _NodeLoop) -> None:
         try:
@@ -353,32 +360,38 @@ class Fetcher:
         code = result.error
         topic_partition = state.topic_partition
         if code is ErrorCode.OFFSET_OUT_OF_RANGE:
-            self._out_of_range(state, offset, result)
+            self._out_of_range(state, offset)
         elif code in RETRIABLE_CODES:
             self._cluster.refresh_soon()
             self._failed_again(state, RefusedError.of_partition(topic_partition, code, None))
         else:
             self.fail(state, RefusedError.of_partition(topic_partition, code, None))
 
-    def _out_of_range(self, state: AssignedPartition, offset: int, result: FetchPartitionResult) -> None:
+    def _out_of_range(self, state: AssignedPartition, offset: int) -> None:
         if state.has_data:
             state.held = True  # hand out the buffered records first, and fetch again then
             return
         if reset_timestamp(self._config) is None:
-            high_watermark = max(result.high_watermark, state.high_watermark)  # brokers may leave it out of an error
-            error = OffsetOutOfRangeError(state.topic_partition, offset, result.log_start_offset, high_watermark)
-            self.fail(state, error)
+            self._beyond.append((state, state.epoch, offset))
             return
         logger.warning(
-            "%s: offset %d is outside of the log's range %d..%d, resetting to offset_reset=%s",
+            "%s: offset %d is outside of the log, resetting to offset_reset=%s",
             state.topic_partition,
             offset,
-            result.log_start_offset,
-            result.high_watermark,
             self._config.offset_reset,
         )
         state.move_to(NO_POSITION)
         self._resetter.reset_soon()
+
+    async def _tell_range(self, state: AssignedPartition, epoch: int, offset: int) -> None:
+        """Fail a partition that was fetched outside of its log, with the log's range, which fetches do not tell."""
+        try:
+            first, end = await log_range(self._cluster, self._config, state.topic_partition)
+        except ClientError as error:
+            logger.debug("the range of %s is not known: %s", state.topic_partition, error)
+            first, end = -1, state.high_watermark
+        if state.epoch == epoch and self.states.get(state.topic_partition) is state:  # else sought meanwhile
+            self.fail(state, OffsetOutOfRangeError(state.topic_partition, offset, first, end))
 
     def _all_failed(self, states: list[AssignedPartition], error: ClientError) -> None:
         for state in states:

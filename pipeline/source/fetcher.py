@@ -18,9 +18,11 @@ from barnabas.clients.errors import RefusedError, UnknownTopicError
 from barnabas.clients.network.cluster import NO_LEADER, Cluster, TopicView
 from barnabas.clients.network.connection import Connection
 from barnabas.clients.network.retrying import with_retries
+from barnabas.clients.offsets import log_range
 from barnabas.pipeline.errors import CorruptLogError
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.data.fetch import (
+    TOPIC_IDS_FROM,
     FetchPartition,
     FetchPartitionResult,
     FetchRequest,
@@ -101,6 +103,10 @@ class PartFetcher:
             raise TopicGoneError("the topic was deleted after the read was planned") from error
         self._answers += 1
         result = response.topics[0].partitions[0]
+        if result.error is ErrorCode.OFFSET_OUT_OF_RANGE and self._cluster is not None:  # of which fetches say no more
+            result.log_start_offset, result.high_watermark = self._loop.run_until_complete(
+                log_range(self._cluster, self._client, self._topic_partition)
+            )
         return FetchAnswer(result, result.data)
 
     def ensure_same_topic(self) -> None:
@@ -170,5 +176,4 @@ class PartFetcher:
             topics=[FetchTopic(name=topic, partitions=[entry])],
         )
         timeout_ms = self._client.request_timeout_ms + request.max_wait_ms
-        sent: asyncio.Future[FetchResponse] = connection.request(request, timeout_ms=timeout_ms)
-        return sent
+        return connection.request(request, highest=TOPIC_IDS_FROM - 1, timeout_ms=timeout_ms)
