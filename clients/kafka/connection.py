@@ -125,11 +125,6 @@ class KafkaConnection(asyncio.BufferedProtocol):
         return self._closed_by is not None or self._transport is None or self._transport.is_closing()
 
     @property
-    def is_expiring(self) -> bool:
-        """Whether the session of the login is about to end."""
-        return self._loop.time() >= self._expires_at
-
-    @property
     def is_idle(self) -> bool:
         """Whether no request is in flight."""
         return not self._pending
