@@ -3,12 +3,11 @@
 
     frame := int32 size | size bytes
 
-The API is in the first two bytes of a frame of Kafka's protocol, and after the magic, the header's size and the header
-of its array in a native one.
+The API is in the first two bytes of a frame. Those of a native one are none of Kafka's APIs.
 
 It stops before a frame that is incomplete, has a size that is refused or needs the dispatcher, after the time of one
-turn, after one that mutes the connection, and when the responses should leave. A kernel reads each byte of the buffer after it has compared its position
-with the frame's end.
+turn, after one that mutes the connection, and when the responses should leave. A kernel reads each byte of the buffer
+after it has compared its position with the frame's end.
 """
 
 from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
@@ -21,7 +20,6 @@ from libc.stdlib cimport free, realloc
 
 from barnabas.broker.storage.kernels._clock cimport monotonic
 from barnabas.broker.storage.kernels._slots cimport get, is_exactly, offset_of, put
-from barnabas.protocol.native.kernels._msgpack cimport HEADER_ARRAY, NATIVE_MAGIC
 
 from barnabas.broker.network.response_frame import ResponseFrame
 from barnabas.broker.network.session import Session
@@ -29,8 +27,7 @@ from barnabas.broker.probes import REQUEST_LATENCY_BOUNDS_SECONDS, ApiProbe
 
 cdef enum:
     SIZE_PREFIX = 4
-    API_SIZE = 6  # bytes of a frame that contain its API
-    NO_API = 0x7FFF
+    API_SIZE = 2
     FIRST_CAPACITY = 4096
     SEND_BYTES = 65536  # as HOLD_BYTES_MAX: responses leave at this size
     KEPT_BYTES = 1048576
@@ -78,15 +75,6 @@ cdef int observe(object probe, double seconds) except -1:
     return 0
 
 
-cdef inline int _api(const uint8_t* frame) noexcept nogil:
-    """Return the API of a frame whose first `API_SIZE` bytes are readable, NO_API if only the dispatcher can tell."""
-    if frame[0] != NATIVE_MAGIC:
-        return frame[0] << 8 | frame[1]  # a key below 0, which no kernel serves, is above every other here
-    if frame[4] == HEADER_ARRAY and frame[5] < 0x80:
-        return frame[5]
-    return NO_API
-
-
 cdef class FrameKernel:
     """Serves the plain requests of one API. Base of the kernels that a FrameRun calls."""
 
@@ -114,7 +102,7 @@ cdef class FrameRun:
         self._is_running = False
 
     def __init__(self, kernels):
-        """`kernels`: by the key of their API, which both dialects have."""
+        """`kernels`: by the key of their API."""
         self._kernels = [kernels.get(api) for api in range(max(kernels, default=-1) + 1)]
         for kernel in self._kernels:
             if kernel is not None and not isinstance(kernel, FrameKernel):
@@ -178,7 +166,7 @@ cdef class FrameRun:
             )
             if size < API_SIZE or size > max_frame_bytes or size > end - position - SIZE_PREFIX:
                 break
-            api = _api(prefix + SIZE_PREFIX)
+            api = prefix[SIZE_PREFIX] << 8 | prefix[SIZE_PREFIX + 1]  # a key below 0 is above every other here
             if api >= PyList_GET_SIZE(self._kernels):
                 break
             if <PyObject*> PyList_GET_ITEM(self._kernels, api) == <PyObject*> None:

@@ -10,16 +10,6 @@ Positions are compared with the frame's end by subtraction before a byte is read
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
 
-from barnabas.protocol.messages.data.kernels._fetch cimport (
-    FRAME_MAX,
-    FetchedPart,
-    FetchEntry,
-    FetchFrame,
-    FetchTopic,
-    clear_frame,
-    reserve_entries,
-    reserve_topics,
-)
 from barnabas.protocol.records.kernels._big_endian cimport int16_at, int32_at, int64_at, put_int16, put_int32, put_int64
 from barnabas.protocol.records.kernels._varint cimport put_unsigned
 
@@ -66,7 +56,6 @@ cdef bint parse_frame(const uint8_t* data, Py_ssize_t size, FetchFrame* frame) e
     if not FIRST_VERSION <= frame.version <= LAST_VERSION:
         return False
     flexible = frame.version >= FLEXIBLE_FROM
-    frame.is_native = False
     frame.by_id = frame.version >= TOPIC_IDS_FROM
     frame.correlation_id = _int32(&cursor)
     frame.client_size = _int16(&cursor)

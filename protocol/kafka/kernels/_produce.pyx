@@ -12,17 +12,6 @@ Every read is preceded by a comparison with the end of the frame, by subtraction
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
-from barnabas.protocol.messages.data.kernels._produce cimport (
-    ProduceBatch,
-    ProduceFrame,
-    ProduceTopic,
-    add_batch,
-    add_topic,
-    begin_frame,
-    clear_frame,
-    release_frame,
-)
-
 from barnabas.protocol.records.kernels._big_endian cimport int16_at, int32_at, put_int16, put_int32, put_int64
 from barnabas.protocol.records.kernels._varint cimport put_unsigned
 
@@ -151,7 +140,6 @@ cdef inline bint _count(Cursor* cursor, bint flexible, int64_t* count) noexcept 
 cdef bint parse_frame(uint8_t* data, Py_ssize_t size, ProduceFrame* frame) noexcept nogil:
     cdef Cursor cursor
     clear_frame(frame)
-    frame.is_native = False
     cursor.at = data
     cursor.end = data + size
     return _parse(&cursor, frame) and cursor.at == cursor.end

@@ -24,7 +24,6 @@ from barnabas.broker.storage.files.file_records import FileSlice
 from barnabas.config.listeners import Listener
 from barnabas.protocol.messages.api_key import ApiKey
 from tests.support.kafka.kafka_wire import fetch_request, request_frame
-from tests.support.native.native_frames import fetch_frame
 from tests.support.storage.bench import TOPIC_ID, TP, LogBench, sized_batch
 from tests.support.storage.kernels import load_kernel
 
@@ -130,32 +129,6 @@ def test_calls_leave_no_references(served: Served, settings: dict[str, int]) -> 
     gc.collect()
     assert [sys.getrefcount(each) for each in held] == before
     assert len(gc.get_objects()) < objects + FEW
-
-
-@pytest.mark.parametrize("offset", [0, 1])
-def test_native_calls_are_served_and_leave_no_references(served: Served, offset: int) -> None:
-    held = (served.partition, served.log.segments[0].log.handle(), served.log.core.end, served.session, TP)
-    frame = fetch_frame([(TP.topic, 0, offset, 1 << 20)])
-    assert isinstance(served.serve(frame), bytes)
-    gc.collect()
-    before, objects = [sys.getrefcount(each) for each in held], len(gc.get_objects())
-    for _ in range(CALLS):
-        served.serve(frame)
-    gc.collect()
-    assert [sys.getrefcount(each) for each in held] == before
-    assert len(gc.get_objects()) < objects + FEW
-
-
-def test_a_native_fetch_that_waits_is_answered_without_python(served: Served) -> None:
-    late = served.serve(fetch_frame([(TP.topic, 0, 1, 1 << 20)], max_wait_ms=60_000))
-    assert isinstance(late, Deferred)
-    answers: list[ResponseFrame] = []
-    late.then(answers.append)
-    served.append()
-    assert (len(answers), served.unusual) == (1, [])
-    now = served.serve(fetch_frame([(TP.topic, 0, 1, 1 << 20)]))
-    assert answers[0].header == now
-    assert _is_waiting(served) == [0, 0]
 
 
 def test_a_large_response_keeps_the_file_open_until_it_is_sent(served: Served) -> None:

@@ -10,7 +10,6 @@ import shutil
 import urllib.request
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
-from functools import partial
 from typing import Any
 
 import pytest
@@ -21,8 +20,6 @@ from tests.support.daemon import Daemon, start_daemon
 from tests.support.kafka.broker_pair import Pair
 from tests.support.kafka.kafka_wire import KafkaWire, request_frame, schema
 from tests.support.metrics import wait_for_metric
-from tests.support.native.native_frames import LooseEncoder, fetch_body, fetch_frame, native_frame, spoil_body
-from tests.support.native.native_frames import mutated as mutated_native
 from tests.support.storage.bench import START_MS
 from tests.support.storage.kernels import load_kernel
 from tests.support.storage.records import build, plain
@@ -142,29 +139,6 @@ def _random_frame(pair: Pair, chosen: random.Random) -> bytes:
     )
 
 
-def _random_native_frame(chosen: random.Random) -> bytes:
-    partitions = []
-    for _ in range(chosen.choice([1, 1, 2, 4, 20])):
-        topic = chosen.choice([*TOPICS[:3], *TOPICS[:3], *TOPICS[:3], *TOPICS[:3], "missing"])
-        offset = chosen.choice([0, 4, 9, 10, 300, 900, chosen.randrange(10), chosen.randrange(2300), -1, 1 << 40])
-        max_bytes = chosen.choice([0, 100, 5_000, 20_000, 1 << 20, 1 << 20, 1 << 31])
-        partitions.append((topic, chosen.choice([0, 1, 1, 2, 0, 3, -1]), offset, max_bytes))
-    if chosen.random() < 0.6:
-        names = [("one", 0), ("many", 0), ("many", 1), ("many", 2), ("large", 0)]
-        listed = chosen.sample(names, chosen.randrange(1, 6))
-        partitions = [(*each, chosen.randrange(10), chosen.choice([60, 700, 1 << 20])) for each in sorted(listed)]
-    settings = {"isolation": chosen.randrange(2)}
-    if chosen.random() < 0.5:
-        settings["max_bytes"] = chosen.choice([0, 1, 300, 3_000, 30_000, 1 << 20])
-    if chosen.random() < 0.3:
-        settings |= {"min_bytes": chosen.choice([0, 1, 100_000]), "max_wait_ms": 0}
-    body = fetch_body(partitions, **settings)
-    if chosen.random() < 0.1:
-        spoil_body(body, chosen.choice(["unknown key", "missing key", "other value", "long row"]), chosen)
-    header = [1, 0, chosen.choice([77, 0, -1, 2**31 - 1]), chosen.choice(["wire", "ünï", None]), body]
-    return native_frame(LooseEncoder(chosen).encode(header), b"")
-
-
 def _mutated(frame: bytes, chosen: random.Random) -> bytes:
     """Return the frame with flipped bits, or shorter or longer, and its size field right. It may wait."""
     data = bytearray(frame[4:])
@@ -199,40 +173,6 @@ def test_random_requests_have_equal_responses_and_counters(pair: Pair) -> None:
     assert any(name.startswith("barnabas_topic_sent_records_total") and value > 0 for name, value in compiled.items())
 
 
-def test_random_native_requests_have_equal_responses_and_counters(pair: Pair) -> None:
-    chosen = random.Random(19)
-    answered = 0
-    for _ in range(ROUNDS):
-        answered += isinstance(pair.call(_random_native_frame(chosen)), bytes)
-        if chosen.random() < 0.05:
-            pair.produce(chosen.choice(TOPICS[:3]), plain(chosen.randrange(1, 9)), chosen.randrange(3))
-    assert answered > ROUNDS * 0.9
-    compiled, python = (_samples(daemon) for daemon in pair.daemons)
-    assert compiled == python
-
-
-def test_broken_native_requests_have_equal_outcomes(pair: Pair) -> None:
-    chosen = random.Random(20)
-    for _ in range(ROUNDS):
-        for wire in pair.wires:
-            wire.socket.settimeout(LATE_MS / 1000)
-        pair.call(mutated_native(_random_native_frame(chosen), chosen))
-
-
-@pytest.mark.parametrize("isolation", [0, 1])
-def test_a_woken_native_fetch_has_an_equal_response(pair: Pair, isolation: int) -> None:
-    waiting = [(topic, 2, _end(pair, topic, 2), 1 << 20) for topic in ("one", "many")]
-    pair.send(fetch_frame(waiting, max_wait_ms=LONG_POLL_MS, isolation=isolation))
-    for daemon in pair.daemons:
-        wait_for_metric(daemon, "barnabas_fetches_waiting", 1)
-    others = Pair(pair.daemons, pair.topic_ids)
-    others.produce("one", plain(3), 2)
-    others.close()
-    compiled, python = pair.receive()
-    assert compiled == python
-    assert len(compiled) > 100
-
-
 def test_broken_requests_have_equal_outcomes(pair: Pair) -> None:
     chosen = random.Random(18)
     for _ in range(ROUNDS):
@@ -263,13 +203,12 @@ def test_a_woken_fetch_has_an_equal_response(pair: Pair, version: int) -> None:
 
 
 @pytest.mark.parametrize("missing", [("missing", 0), ("one", 9)])
-@pytest.mark.parametrize("version", [4, 12, 17, "native"])
+@pytest.mark.parametrize("version", [4, 12, 17])
 def test_a_fetch_that_names_a_missing_partition_waits_for_the_others(
-    pair: Pair, version: Any, missing: tuple[str, int]
+    pair: Pair, version: int, missing: tuple[str, int]
 ) -> None:
     waiting = sorted([(*missing, 0, 1 << 20), ("one", 2, _end(pair, "one", 2), 1 << 20)])
-    build = fetch_frame if version == "native" else partial(_fetch, pair, version)
-    pair.send(build(waiting, max_wait_ms=LONG_POLL_MS))
+    pair.send(_fetch(pair, version, waiting, max_wait_ms=LONG_POLL_MS))
     ensure_woken_alike(pair)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import random
+import struct
 import sys
 from collections.abc import Callable, Iterator
 from itertools import islice
@@ -12,6 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import msgpack
 import pytest
 
 from barnabas.broker.partitions.partition import Partition
@@ -21,7 +23,6 @@ from barnabas.protocol.records.end_marker import EndMarker
 from tests.support.kafka.produce_broker import IDS, PARTITIONS, Broker
 from tests.support.kafka.produce_traffic import ProduceTraffic, Sent, SentTopic
 from tests.support.manual_loop import ManualLoop
-from tests.support.native.native_frames import ANSWERED_SPOILS, NativeSent
 from tests.support.storage.records import plain
 
 pytest.importorskip("barnabas.broker.handlers.data.kernels._produce")
@@ -48,6 +49,21 @@ def plain_request(*partitions: int, acks: int = 1, topic: str = "a", version: in
     return Sent(version, 7, "one", [SentTopic(topic, [(each, bytes(plain(1))) for each in partitions])], acks=acks)
 
 
+def test_a_native_request_among_others_is_answered_in_its_turn(brokers: tuple[Broker, Broker]) -> None:
+    batch = bytes(plain(1))
+    header = msgpack.packb([0, 0, 9, "native", {"acks": 1, "topics": [["a", [[0, len(batch)]]]]}])
+    frame = struct.pack(">iI", 4 + len(header) + len(batch), 0xB7 << 24 | len(header)) + header + batch
+    native: Any = SimpleNamespace(frame=lambda _: frame)
+    compiled, python = brokers
+    burst = [plain_request(0), native, plain_request(0), native, native]
+
+    answers = compiled.answers(burst)
+
+    assert answers == python.answers(burst)
+    assert [answers.count(each) for each in (b"\xb7\x00\x00", b"\xa6topics")] == [3, 3]
+    assert compiled.state() == python.state()
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_random_pipelined_requests_have_the_same_results(brokers: tuple[Broker, Broker], seed: int) -> None:
     compiled, python = brokers
@@ -60,42 +76,6 @@ def test_random_pipelined_requests_have_the_same_results(brokers: tuple[Broker, 
     assert compiled.state() == python.state()
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_random_native_requests_have_the_same_results(brokers: tuple[Broker, Broker], seed: int) -> None:
-    compiled, python = brokers
-    chance = random.Random(seed)
-    traffic = ProduceTraffic(seed, [*IDS, "d"], PARTITIONS).requests(600)
-    # acks=0 without an error has no response; both brokers must agree on that, too.
-    usable = [sent for sent in traffic if sent.acks != 0 and sent.transactional_id is None]
-    spoils = (*[None] * 30, *ANSWERED_SPOILS)
-    requests: Iterator[Sent | NativeSent] = iter(
-        [
-            NativeSent(sent, chance.randrange(1 << 30), chance.choice(spoils))
-            if chance.random() < 0.9 or not is_usable(sent)
-            else sent
-            for sent in usable
-        ]
-    )
-    while burst := list(islice(requests, chance.choice([1, 2, 8]))):
-        assert compiled.answers(burst) == python.answers(burst)
-        clients = [broker.harness.connection.session.client_id for broker in brokers]
-        assert clients == [burst[-1].client_id] * 2
-    assert compiled.state() == python.state()
-
-
-def native_request(*partitions: int, acks: int = 1) -> NativeSent:
-    return NativeSent(plain_request(*partitions, acks=acks), 1)
-
-
-def test_plain_native_requests_leave_nothing_to_the_dispatcher(brokers: tuple[Broker, Broker]) -> None:
-    broker = brokers[0]
-    assert broker.answers([native_request(0, 1), native_request(0, 1)])
-    broker.forbid_dispatcher()
-    assert broker.answers([native_request(0, 1), plain_request(1), native_request(1, 0, acks=-1)])
-    assert broker.answers([native_request(0, 1, acks=0)]) == b""
-    assert broker.partitions.get("a", 1).log.core.log_end_offset == 6  # type: ignore[union-attr]
-
-
 class Transactions:
     """Random requests of two transactional producers; some are spoilt, repeated, or out of order."""
 
@@ -104,11 +84,10 @@ class Transactions:
         self._broker = broker
         self._sequences: dict[tuple[str, int, int], int] = {}
 
-    def burst(self) -> list[Sent | NativeSent]:
+    def burst(self) -> list[Sent]:
         """Return requests whose sequences follow those that the broker has stored."""
         self._sequences.clear()
-        requests = [self._request() for _ in range(self.chance.choice([1, 1, 2, 5]))]
-        return [NativeSent(sent, sent.version) if self.chance.random() < 0.3 else sent for sent in requests]
+        return [self._request() for _ in range(self.chance.choice([1, 1, 2, 5]))]
 
     def _request(self) -> Sent:
         chance = self.chance
@@ -261,7 +240,7 @@ def test_acks_all_is_refused_when_the_topic_needs_more_replicas(brokers: tuple[B
 
 def test_ten_thousand_requests_keep_no_reference(brokers: tuple[Broker, Broker]) -> None:
     broker = brokers[0]
-    burst: list[Sent | NativeSent] = [plain_request(0, 0), plain_request(0, version=13), native_request(0, 1)] * 34
+    burst = [plain_request(0, 0), plain_request(0, version=13)] * 50
     ensure_no_reference_is_kept(broker, lambda: broker.answers(burst), 100)
 
 

@@ -23,7 +23,6 @@ from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.topic_partition import TopicPartition
 from tests.support.kafka.produce_traffic import Sent
 from tests.support.manual_loop import ManualExecutor, ManualLoop
-from tests.support.native.native_frames import NativeSent
 from tests.support.piped_connection import Harness
 from tests.support.transactions.real_partitions import RealPartitions
 
@@ -115,7 +114,7 @@ class Broker:
             lambda *_: pytest.fail("the request was not plain")
         )
 
-    def answers(self, requests: Sequence[Sent | NativeSent]) -> bytes:
+    def answers(self, requests: Sequence[Sent]) -> bytes:
         pipe = self.harness.pipe
         self.harness.feed(b"".join([sent.frame(IDS) for sent in requests]))
         while self.coordinator.answer_late():

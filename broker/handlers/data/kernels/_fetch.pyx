@@ -1,9 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
 """Fetch, from a frame in the receive buffer to the response: handlers/data/fetch.py for plain requests.
 
-Plain: see protocol/kafka/kernels/_fetch.pyx and protocol/native/kernels/_fetch.pyx; besides, topics that the client may
-read, partitions that are served here, each named once and in its current leader epoch, and reads that are common
-(storage/kernels/_read.pyx). All of this is checked before anything is counted.
+Plain: see protocol/kafka/kernels/_fetch.pyx; besides, topics that the client may read, partitions that are served here,
+each named once and in its current leader epoch, and reads that are common (storage/kernels/_read.pyx). All of this is
+checked before anything is counted.
 
 The wake of a waiting fetch compares counters, reads and encodes, without parsing again. Where a wake is not plain, the
 Python handler answers the request, which was kept for that.
@@ -22,10 +22,7 @@ from barnabas.broker.handlers.data.kernels._fetch_waits cimport FetchWait, Fetch
 from barnabas.broker.network.kernels._frames cimport ANSWERED, SERVED, UNUSUAL, FrameKernel, Outgoing
 from barnabas.broker.quotas.kernels._session_quota cimport use_quotas
 from barnabas.broker.storage.kernels._slots cimport get, get_int64, is_exactly, offset_of
-from barnabas.protocol.kafka.kernels cimport _fetch as kafka
-from barnabas.protocol.messages.data.kernels._fetch cimport FetchFrame, FetchTopic, begin_frame, release_frame
-from barnabas.protocol.native.kernels cimport _fetch as native
-from barnabas.protocol.native.kernels._msgpack cimport NATIVE_MAGIC
+from barnabas.protocol.kafka.kernels._fetch cimport FetchFrame, FetchTopic, begin_frame, parse_frame, release_frame
 
 from barnabas.broker.partitions.partition import Partition
 from barnabas.broker.partitions.registry import PartitionRegistry
@@ -49,7 +46,7 @@ cdef object _online = LogState.ONLINE
 
 
 cdef class FetchKernel(FrameKernel):
-    """Serves plain Fetch requests of both dialects. Event loop only."""
+    """Serves plain Fetch requests. Event loop only."""
 
     cdef dict _by_name
     cdef dict _by_id
@@ -95,9 +92,8 @@ cdef class FetchKernel(FrameKernel):
     ) except -1:
         cdef FetchFrame* frame = &self._frame
         cdef int64_t missing_bytes
-        cdef bint is_due, is_native
-        is_native = data[0] == NATIVE_MAGIC
-        if not (native.parse_frame(data, size, frame) if is_native else kafka.parse_frame(data, size, frame)):
+        cdef bint is_due
+        if not parse_frame(data, size, frame):
             return UNUSUAL
         if frame.session_id != 0:
             return UNUSUAL if self._sessions is None else self._sessions.serve(frame, session, data, size, out)

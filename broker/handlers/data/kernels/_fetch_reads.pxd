@@ -7,7 +7,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from barnabas.broker.network.kernels._frames cimport Outgoing
 from barnabas.broker.quotas.kernels._session_quota cimport FetchCount
 from barnabas.broker.storage.kernels._read cimport Slice
-from barnabas.protocol.messages.data.kernels._fetch cimport FetchedPart, FetchFrame
+from barnabas.protocol.kafka.kernels._fetch cimport FetchedPart, FetchFrame
 
 
 cdef class FetchReads:

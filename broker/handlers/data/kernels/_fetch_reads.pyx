@@ -27,9 +27,13 @@ from barnabas.broker.storage.kernels._read cimport (
     read_offsets,
 )
 from barnabas.broker.storage.kernels._slots cimport get, get_int64, is_exactly, offset_of, set_int64
-from barnabas.protocol.kafka.kernels cimport _fetch as kafka
-from barnabas.protocol.messages.data.kernels._fetch cimport FetchedPart, FetchEntry, FetchFrame
-from barnabas.protocol.native.kernels cimport _fetch as native
+from barnabas.protocol.kafka.kernels._fetch cimport (
+    FetchedPart,
+    FetchEntry,
+    FetchFrame,
+    encode_response,
+    response_bound,
+)
 
 from barnabas.broker.network.response_frame import ResponseFrame
 from barnabas.broker.network.response_sender import SENDFILE_MIN_BYTES
@@ -70,18 +74,6 @@ cdef tuple _NO_PARTS = ()
 
 cdef int64_t SMALL_BYTES = SENDFILE_MIN_BYTES
 cdef int64_t RESPONSE_MAX = 0x7FFFFFFF
-
-
-cdef inline int64_t response_bound(const FetchFrame* frame) noexcept nogil:
-    return native.response_bound(frame) if frame.is_native else kafka.response_bound(frame)
-
-
-cdef inline int64_t encode_response(
-    const FetchFrame* frame, const uint8_t* data, FetchedPart* parts, bint with_records, uint8_t* out
-) noexcept nogil:
-    if frame.is_native:
-        return native.encode_response(frame, data, parts, with_records, out)
-    return kafka.encode_response(frame, data, parts, with_records, out)
 
 
 cdef class FetchReads:

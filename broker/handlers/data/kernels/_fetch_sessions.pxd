@@ -7,7 +7,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from barnabas.broker.handlers.data.kernels._fetch_reads cimport FetchReads
 from barnabas.broker.handlers.data.kernels._fetch_waits cimport FetchWait, FetchWaits
 from barnabas.broker.network.kernels._frames cimport Outgoing
-from barnabas.protocol.messages.data.kernels._fetch cimport FetchEntry, FetchFrame, FetchTopic
+from barnabas.protocol.kafka.kernels._fetch cimport FetchEntry, FetchFrame, FetchTopic
 
 
 cdef class SessionFetches:

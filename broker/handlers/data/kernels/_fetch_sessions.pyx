@@ -24,7 +24,7 @@ from barnabas.broker.storage.kernels._clock cimport monotonic
 from barnabas.broker.storage.kernels._read cimport LogOffsets, read_offsets
 from barnabas.broker.quotas.kernels._session_quota cimport use_quotas
 from barnabas.broker.storage.kernels._slots cimport get, get_int64, is_exactly, offset_of, put, set_int64
-from barnabas.protocol.messages.data.kernels._fetch cimport (
+from barnabas.protocol.kafka.kernels._fetch cimport (
     FetchedPart,
     FetchEntry,
     FetchFrame,

@@ -5,7 +5,7 @@ from libc.stdint cimport int64_t, uint8_t
 
 from barnabas.broker.handlers.data.kernels._deadlines cimport Deadlines, Timed
 from barnabas.broker.network.kernels._frames cimport FrameKernel
-from barnabas.protocol.messages.data.kernels._fetch cimport FetchFrame
+from barnabas.protocol.kafka.kernels._fetch cimport FetchFrame
 
 
 cdef class FetchWaits:

@@ -12,7 +12,7 @@ from barnabas.broker.handlers.data.kernels._deadlines cimport Deadlines, Timed
 from barnabas.broker.network.kernels._frames cimport FrameKernel, observe
 from barnabas.broker.quotas.kernels._session_quota cimport use_quotas
 from barnabas.broker.storage.kernels._clock cimport monotonic
-from barnabas.protocol.messages.data.kernels._fetch cimport begin_frame, release_frame
+from barnabas.protocol.kafka.kernels._fetch cimport begin_frame, release_frame
 
 import logging
 

@@ -1,11 +1,10 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
 """Produce, from a frame in the receive buffer to the response: handlers/data/produce.py for plain requests.
 
-Plain: see protocol/kafka/kernels/_produce.pyx and protocol/native/kernels/_produce.pyx; besides, acks 0, 1 or -1, and
-topics that the client may write, that are not internal, and whose partitions are served here. All of this is checked
-before the first append. A batch that the log's kernel cannot append (errors among them) ends the kernel's part of the
-request: the Python handler gets the results so far and appends the rest. Where a flush has to come first, the response
-of Kafka's protocol is encoded and waits for it; the Python handler answers a native request.
+Plain: see protocol/kafka/kernels/_produce.pyx; besides, acks 0, 1 or -1, and topics that the client may write, that are
+not internal, and whose partitions are served here. All of this is checked before the first append. A batch that the
+log's kernel cannot append (errors among them) ends the kernel's part of the request: the Python handler gets the
+results so far and appends the rest. Where a flush has to come first, the response is encoded and waits for it.
 
 A request with a transactional id and transactional batches is plain if the client may write in the transaction. The
 handler admits its batches first (produce_admission.py); where it refuses some or has to wait, it also appends them.
@@ -34,16 +33,16 @@ from barnabas.broker.quotas.kernels._session_quota cimport count_produce, use_qu
 from barnabas.broker.storage.kernels._append cimport APPENDED, Appended
 from barnabas.broker.storage.kernels._clock cimport wall_ms
 from barnabas.broker.storage.kernels._slots cimport get, get_int64, is_exactly, offset_of
-from barnabas.protocol.kafka.kernels cimport _produce as kafka
-from barnabas.protocol.messages.data.kernels._produce cimport (
+from barnabas.protocol.kafka.kernels._produce cimport (
     ProduceBatch,
     ProduceFrame,
     ProduceTopic,
     begin_frame,
+    encode_response,
+    parse_frame,
     release_frame,
+    response_bound,
 )
-from barnabas.protocol.native.kernels cimport _produce as native
-from barnabas.protocol.native.kernels._msgpack cimport NATIVE_MAGIC
 
 from functools import partial
 
@@ -60,7 +59,6 @@ from barnabas.config.log_config import LogConfig
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.data.produce import ProduceRequest
 from barnabas.protocol.topic_name import INTERNAL_TOPICS
-from barnabas.protocol.wire.fields import LATEST
 
 cdef extern from "Python.h":
     object PyUnicode_DecodeUTF8(const char* text, Py_ssize_t size, const char* errors)
@@ -91,7 +89,7 @@ cdef frozenset _INTERNAL_TOPICS = INTERNAL_TOPICS
 
 
 cdef class ProduceKernel(FrameKernel):
-    """Serves plain Produce requests of both dialects. Event loop only."""
+    """Serves plain Produce requests. Event loop only."""
 
     cdef dict _by_name
     cdef dict _by_id
@@ -132,9 +130,7 @@ cdef class ProduceKernel(FrameKernel):
         cdef bint flush_due = False
         cdef bint has_quota = get(found, SESSION_QUOTA) != <PyObject*> None
         cdef int32_t throttle_ms = 0
-        cdef bint is_native
-        is_native = data[0] == NATIVE_MAGIC
-        if not (native.parse_frame(data, size, frame) if is_native else kafka.parse_frame(data, size, frame)):
+        if not parse_frame(data, size, frame):
             return UNUSUAL
         if frame.has_transactional != (frame.transactional_id_size >= 0):
             return UNUSUAL
@@ -159,7 +155,7 @@ cdef class ProduceKernel(FrameKernel):
                     self.result = partial(self._finish_admitted, refusals, ())
                     return BEGUN
             appended = self._append_batches(view, &flush_due)
-            if flush_due and appended == frame.batch_count and frame.acks != ACKS_NONE and not frame.is_native:
+            if flush_due and appended == frame.batch_count and frame.acks != ACKS_NONE:
                 self._wait(session, size)
                 return ANSWERED
             if flush_due or appended < frame.batch_count:
@@ -175,20 +171,17 @@ cdef class ProduceKernel(FrameKernel):
         if has_quota and not count_produce(session, self.started, size, frame.acks != ACKS_NONE):
             throttle_ms = self._count_by_python(<object> get(found, SESSION_QUOTA), size)
         if frame.acks != ACKS_NONE:
-            if frame.is_native:
-                out.size += native.encode_response(frame, throttle_ms, reserve(out, native.response_bound(frame)))
-            else:
-                out.size += kafka.encode_response(frame, throttle_ms, reserve(out, kafka.response_bound(frame)))
+            out.size += encode_response(frame, throttle_ms, reserve(out, response_bound(frame)))
         return SERVED if throttle_ms == 0 else MUTED
 
     cdef int _wait(self, object session, Py_ssize_t size) except -1:
-        """Let the response to a frame of Kafka's protocol wait for the flushes of its batches: `result` is its Deferred."""
+        """Let the response wait for the flushes of its batches: `result` is its Deferred."""
         cdef ProduceFrame* frame = &self._frame
         cdef ProduceBatch* batch
         cdef ProduceWait wait
         cdef Py_ssize_t index
-        cdef bytearray response = bytearray(kafka.response_bound(frame))
-        del response[kafka.encode_response(frame, 0, <uint8_t*> <char*> response):]
+        cdef bytearray response = bytearray(response_bound(frame))
+        del response[encode_response(frame, 0, <uint8_t*> <char*> response):]
         wait = wait_for_flushes(self, session, bytes(response), frame.version, size)
         for index in range(frame.batch_count):
             batch = &frame.batches[index]
@@ -249,7 +242,7 @@ cdef class ProduceKernel(FrameKernel):
             timeout_ms=0,
             topics=[],
             transactional_id=transactional_id,
-            version=LATEST if self._frame.is_native else self._frame.version,
+            version=self._frame.version,
         )
 
     cdef list _batches(self, object view, Py_ssize_t position, uint8_t* data):

@@ -1,6 +1,0 @@
-from collections.abc import Sequence
-
-_Topic = tuple[bytes, list[tuple[int, bytes]]]
-
-def parsed(frame: bytearray) -> tuple[int, bytes | None, bytes | None, int, bool, list[_Topic]] | None: ...
-def response_of(frame: bytearray, results: Sequence[tuple[int, int, int]], throttle_ms: int = 0) -> bytes | None: ...
