@@ -54,6 +54,9 @@ from barnabas.protocol.uuids import uuid_text
 
 Body = dict[str, Any]
 
+VERSION: Final = 0
+"""The version of every API so far: new fields are new keys, and both sides ignore unknown keys."""
+
 DEFAULT_TIMEOUT_MS: Final = 30_000
 
 _COUNT: Final = (0, INT32[1])
@@ -73,7 +76,7 @@ def _hello_answer(answer: ApiVersionsResponse) -> Body:
         "server_version": answer.server_version,
         "cluster_id": answer.cluster_id,
         "node_id": answer.node_id,
-        "apis": [[NUMBERS.get(each.api, each.api), each.min_version, each.max_version] for each in answer.apis],
+        "apis": [[int(api), VERSION, VERSION] for api in sorted(SERVED)],
         "max_frame_bytes": answer.max_frame_bytes,
     }
 

@@ -8,12 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from barnabas.protocol.errors import DecodeError, ErrorCode
-from barnabas.protocol.wire.structures import Struct
+from barnabas.protocol.errors import DecodeError
 
 TopicT = TypeVar("TopicT")
 
-INT8 = (-(1 << 7), (1 << 7) - 1)
 INT16 = (-(1 << 15), (1 << 15) - 1)
 INT32 = (-(1 << 31), (1 << 31) - 1)
 INT64 = (-(1 << 63), (1 << 63) - 1)
@@ -52,14 +50,6 @@ def optional_text(value: Any, name: str) -> str | None:
     return None if value is None else text(value, name)
 
 
-def long_text(value: Any, name: str) -> str | None:
-    """Return `value` as a str of any length (a message, documentation, a config value) or None."""
-    if value is not None and type(value) is not str:
-        raise DecodeError(f"{name} is {_what(value)}, not a string")
-    result: str | None = value
-    return result
-
-
 def binary(value: Any, name: str) -> bytes:
     """Return `value` as bytes."""
     if type(value) is not bytes:
@@ -72,25 +62,6 @@ def boolean(value: Any, name: str) -> bool:
     if type(value) is not bool:
         raise DecodeError(f"{name} is {_what(value)}, not a boolean")
     return value
-
-
-def number(value: Any, name: str) -> float:
-    """Return `value` as a float; integers are accepted."""
-    if type(value) is not float and type(value) is not int:
-        raise DecodeError(f"{name} is {_what(value)}, not a number")
-    try:
-        return float(value)
-    except OverflowError as error:
-        raise DecodeError(f"{name} is larger than any float") from error
-
-
-def error_code(value: Any, name: str) -> ErrorCode:
-    """Return `value` as one of Kafka's codes; an unknown code is UNKNOWN_SERVER_ERROR, as in Kafka's clients."""
-    code = integer(value, name, INT16)
-    try:
-        return ErrorCode(code)
-    except ValueError:
-        return ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 def array(value: Any, name: str) -> list[Any]:
@@ -117,11 +88,6 @@ def topics_of(value: Any, build: Callable[..., TopicT], read_partition: Callable
     return topics
 
 
-def partition_number(value: Any) -> int:
-    """Return a partition's number."""
-    return integer(value, "partition", INT32)
-
-
 def body_of(value: Any, name: str) -> dict[str, Any]:
     """Return `value` as a map."""
     if type(value) is not dict:
@@ -143,10 +109,3 @@ def _what(value: Any) -> str:
     if isinstance(value, list):
         return f"an array of {len(value)} values"
     return f"of type {type(value).__name__}"
-
-
-def plain(value: Any) -> Any:
-    """Return a structure as a row of its values, in wire order; also those within it and in sequences."""
-    if isinstance(value, Struct):
-        return [plain(each) for each in value.as_dict().values()]
-    return [plain(each) for each in value] if isinstance(value, list | tuple) else value

@@ -77,7 +77,7 @@ def test_a_start_without_groups_and_transactions_creates_no_coordinator(starts: 
         "barnabas.commands.main",
         "barnabas.protocol.groups",
         "barnabas.protocol.mirrors.definition",
-        "barnabas.protocol.native.codec",
+        "barnabas.protocol.native",
         "barnabas.protocol.records.legacy.up_conversion",
         "barnabas.protocol.sasl",
         "barnabas.protocol.transactions",

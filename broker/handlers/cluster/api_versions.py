@@ -24,7 +24,6 @@ from barnabas.protocol.messages.cluster.api_versions import (
     FinalizedFeature,
     SupportedFeature,
 )
-from barnabas.protocol.native.apis import NATIVE_APIS, VERSION
 from barnabas.protocol.wire.fields import LATEST
 from barnabas.protocol.wire.structures import Encoded
 
@@ -56,9 +55,6 @@ class ApiVersionsHandler:
         self._lists_unstable = lists_unstable
         self._encoded: dict[tuple[int, bool], Encoded] = {}
         self._hello = ApiVersionsResponse(
-            apis=[
-                ApiVersionRange(api=int(api), min_version=VERSION, max_version=VERSION) for api in sorted(NATIVE_APIS)
-            ],
             server="barnabas",
             server_version=__version__,
             cluster_id=store.cluster_id,
