@@ -49,7 +49,6 @@ from barnabas.protocol.native.fields import (
     text,
     topics_of,
 )
-from barnabas.protocol.native.frame import NUMBERS
 from barnabas.protocol.uuids import uuid_text
 
 Body = dict[str, Any]
