@@ -5,14 +5,12 @@ correlation id must agree. For the same reason a request without an answer in ti
 is then closed, and every request in flight fails. A caller that is cancelled leaves the connection as it is; its answer
 is dropped when it comes.
 
-A login is not repeated on the connection: when the broker limits its session, `is_expiring` becomes true before the
-end, and the owner opens another connection.
+A login is not repeated on the connection.
 """
 
 from __future__ import annotations
 
 import asyncio
-import random
 import ssl
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Self, TypeVar, cast
@@ -49,8 +47,7 @@ _CORRELATION_ID_SIZE: Final = 4
 _API_POSITION: Final = SIZE_PREFIX
 _SOFTWARE: Final = ApiVersionsRequest(client=OWN_SOFTWARE, client_version=__version__)
 _LOGIN: Final[Mapping[ApiKey, ClientApi]] = {each.key: each for each in (SASL_HANDSHAKE, SASL_AUTHENTICATE)}
-_USED_LIFETIME: Final = (0.85, 0.95)
-"""Part of a session's lifetime after which another connection is opened, as Kafka's clients log in again."""
+
 
 Answer = TypeVar("Answer")
 
@@ -69,7 +66,6 @@ class KafkaConnection(asyncio.BufferedProtocol):
         self._pending = PendingRequests(loop, self._give_up)
         self._correlation_id = 0
         self._closed_by: ClientError | None = None
-        self._expires_at = float("inf")
         self._frames = FrameReceiver(max_answer_bytes, self._answered, "the limit of this client")
 
     @classmethod
@@ -113,7 +109,7 @@ class KafkaConnection(asyncio.BufferedProtocol):
             await connection._greet()
             connection._ensure_served(needed or {}, purpose)
             if security.mechanism is not None:
-                connection._note_lifetime(await authenticate(security, connection._ask_in_login, str(address)))
+                await authenticate(security, connection._ask_in_login, str(address))
         except BaseException:
             connection.close()
             raise
@@ -123,11 +119,6 @@ class KafkaConnection(asyncio.BufferedProtocol):
     def is_closed(self) -> bool:
         """Whether the connection is closed or closing."""
         return self._closed_by is not None or self._transport is None or self._transport.is_closing()
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether no request is in flight."""
-        return not self._pending
 
     def version_of(self, api: ClientApi, highest: int | None = None) -> int | None:
         """Return the version in which requests of this API are sent; None if the broker and this client share none.
@@ -266,10 +257,6 @@ class KafkaConnection(asyncio.BufferedProtocol):
 
     async def _ask_in_login(self, request: Any) -> Any:
         return await self.request(_LOGIN[request.api_key], request)
-
-    def _note_lifetime(self, lifetime_ms: int) -> None:
-        if lifetime_ms > 0:
-            self._expires_at = self._loop.time() + random.uniform(*_USED_LIFETIME) * lifetime_ms / 1000
 
     def _violation(self, error: DecodeError) -> ClientError:
         """Close the connection to a peer that sent invalid bytes; return the error."""
