@@ -138,6 +138,7 @@ class Play:
     def ask_beside(self, api: str, version: int, case: str, values: Values) -> Callable[[], Any]:
         """Send a request that waits, on a connection of its own; return what takes its answer and notes both."""
         connection = self.connect()
+        self.quiet("list_groups", {}, on=connection)  # the broker has accepted the connection
         frame = request_frame(build(api, version, values), CORRELATION_ID, "wire")[4:]
         connection.socket.sendall(framed(frame))
         self.quiet("list_groups", {})  # it was sent later, so the broker has read both
