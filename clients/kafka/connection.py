@@ -37,7 +37,7 @@ from barnabas.protocol.kafka.client.api_versions import API_VERSIONS
 from barnabas.protocol.kafka.client.sasl import SASL_AUTHENTICATE, SASL_HANDSHAKE
 from barnabas.protocol.messages.api_key import OWN_SOFTWARE, ApiKey
 from barnabas.protocol.messages.cluster.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from barnabas.protocol.wire.structures import Struct
+from barnabas.protocol.wire.structures import Request
 
 MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024
 """Far above any answer without records: a larger one is refused before memory is allocated."""
@@ -229,7 +229,7 @@ class KafkaConnection(asyncio.BufferedProtocol):
         self._transport.write(frame)
         api = ApiKey(int.from_bytes(frame[_API_POSITION : _API_POSITION + 2], "big"))
         waiting = PendingRequest(
-            api, correlation_id, timeout_ms or self._config.request_timeout_ms, self._loop.create_future(), 0, Struct
+            api, correlation_id, timeout_ms or self._config.request_timeout_ms, self._loop.create_future(), 0, Request
         )
         self._pending.add(waiting, self._loop.time())
         answer: memoryview = await waiting.future

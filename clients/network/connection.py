@@ -16,7 +16,6 @@ import asyncio
 import logging
 import random
 import ssl
-import struct
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -42,18 +41,12 @@ from barnabas.clients.network.versions import VersionRanges, version_of
 from barnabas.clients.security.settings import PLAINTEXT_SETTINGS, SecuritySettings
 from barnabas.clients.security.tls_context import TlsContextSource, tls_fault
 from barnabas.protocol.errors import DecodeError, ErrorCode
-from barnabas.protocol.framing import SIZE_PREFIX
+from barnabas.protocol.kafka.client_codec import read_answer, request_head
 from barnabas.protocol.messages.api_key import OWN_KEYS, OWN_SOFTWARE, ApiKey
 from barnabas.protocol.messages.cluster.api_versions import OWN_VERSIONS, ApiVersionsRequest, ApiVersionsResponse
-from barnabas.protocol.primitives import Reader
-from barnabas.protocol.wire.structures import MAX_ANSWER_ITEMS, Answer, Request
+from barnabas.protocol.wire.structures import Answer, Request
 
 MAX_CORRELATION_ID = (1 << 31) - 1
-
-_HEADER: Final = struct.Struct(">ihhih")
-"""Size, API key, version, correlation id, length of the client id."""
-
-_CORRELATION_ID_SIZE: Final = 4
 
 _COPIED_BYTES: Final = 16 * 1024
 """A longer body is sent as it is, after its header."""
@@ -277,20 +270,12 @@ class Connection(asyncio.BufferedProtocol):
         if not self._pending:
             raise DecodeError("an answer, and no request waits for one")
         waiting = self._pending.oldest()
-        if len(frame) < _CORRELATION_ID_SIZE:
-            raise DecodeError(f"an answer of {len(frame)} bytes")
-        correlation_id = int.from_bytes(frame[:_CORRELATION_ID_SIZE], "big", signed=True)
-        if correlation_id != waiting.correlation_id:
-            raise DecodeError(f"an answer with correlation id {correlation_id}, not {waiting.correlation_id}")
+        try:
+            response = read_answer(waiting.asked, waiting.version, waiting.correlation_id, frame)
+        except DecodeError as error:
+            raise DecodeError(f"{waiting.api.label}: {error}") from error
         self._pending.remove_oldest()
         self._is_answered = self._is_answered or waiting.api is not ApiKey.API_VERSIONS
-        try:
-            response = _decoded(waiting, frame[_CORRELATION_ID_SIZE:])
-        except DecodeError as error:
-            fault = self._violation(f"{waiting.api.label}: {error}")
-            if not waiting.future.done():
-                waiting.future.set_exception(fault)
-            return
         throttle_ms: int = getattr(response, "throttle_ms", 0)
         if throttle_ms > 0:
             self._begin_throttle(throttle_ms)
@@ -310,19 +295,15 @@ class Connection(asyncio.BufferedProtocol):
         if version is None:
             raise self._not_served(api)
         correlation_id = self._next_correlation_id
-        waiting = PendingRequest(
-            api, correlation_id, timeout_ms, self._loop.create_future(), version, request.answer_type
-        )
+        waiting = PendingRequest(api, correlation_id, timeout_ms, self._loop.create_future(), version, type(request))
         buffers = self._frame(version, correlation_id, request)
         self._next_correlation_id = 0 if correlation_id == MAX_CORRELATION_ID else correlation_id + 1
         return waiting, buffers
 
     def _frame(self, version: int, correlation_id: int, request: Request[Any]) -> Frame:
-        tags = b"\0" if version >= request.flexible_from else b""
         body = request.encode(version)
-        size = _HEADER.size - SIZE_PREFIX + len(self._client_id) + len(tags) + len(body)
-        header = _HEADER.pack(size, request.api_key, version, correlation_id, len(self._client_id))
-        head = b"".join((header, self._client_id, tags))
+        is_flexible = version >= request.flexible_from
+        head = request_head(request.api_key, version, correlation_id, self._client_id, len(body), is_flexible)
         return [head + body] if len(body) <= _COPIED_BYTES else [head, body]
 
     def _not_served(self, api: ApiKey) -> RefusedError:
@@ -454,21 +435,3 @@ class Connection(asyncio.BufferedProtocol):
                 "the connection is closed, and the request may have been carried out"
             )
         )
-
-
-def _decoded(waiting: PendingRequest, body: memoryview) -> Any:
-    """Return the value of an answer without its correlation id. Raises DecodeError."""
-    answer_type, version = waiting.answer_type, waiting.version
-    if waiting.api is ApiKey.API_VERSIONS:  # without tagged fields: it is read before the broker is known
-        if int.from_bytes(body[:2], "big") == ErrorCode.UNSUPPORTED_VERSION:
-            version = 0  # in which a broker answers that it does not have the requested one
-    elif version >= answer_type.flexible_from:
-        body = body[1:] if len(body) and body[0] == 0 else _after_tags(body)
-    return answer_type.decode(version, body, MAX_ANSWER_ITEMS)
-
-
-def _after_tags(body: memoryview) -> memoryview:
-    """Return what follows the tagged fields of an answer's header. Raises DecodeError."""
-    reader = Reader(body)
-    reader.tagged_fields()
-    return body[reader.position :]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from barnabas.protocol.messages.api_key import ApiKey
-from barnabas.protocol.wire.structures import Struct
+from barnabas.protocol.wire.structures import Request
 
 
 @dataclass(slots=True)
@@ -24,7 +24,7 @@ class PendingRequest:
     timeout_ms: int
     future: asyncio.Future[Any]
     version: int
-    answer_type: type[Struct]
+    asked: type[Request[Any]]
     deadline: float = 0.0
 
 
