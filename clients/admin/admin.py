@@ -105,17 +105,18 @@ class Admin:
 
     def __init__(self, config: AdminConfig | None = None) -> None:
         self.config = config or AdminConfig()
-        self._cluster = Cluster(self.config)
-        self.mirrors = Mirrors(self._cluster, self.config, Admin)
+        self.cluster = Cluster(self.config)
+        """Its connections, for requests that no method here sends."""
+        self.mirrors = Mirrors(self.cluster, self.config, Admin)
         """Topics of other clusters that this broker copies."""
 
     async def start(self) -> None:
         """Connect to a broker. Raises BrokerConnectionError immediately when none of the bootstrap list answers."""
-        await self._cluster.start()
+        await self.cluster.start()
 
     async def close(self) -> None:
         """Close the connections. Idempotent."""
-        await self._cluster.close()
+        await self.cluster.close()
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -132,7 +133,7 @@ class Admin:
         """The cluster's id and its brokers."""
 
         async def attempt() -> ClusterDescription:
-            response = await self._cluster.load([])
+            response = await self.cluster.load([])
             return ClusterDescription(
                 response.cluster_id or "",
                 tuple(BrokerDescription(broker.node_id, broker.host, broker.port) for broker in response.brokers),
@@ -145,28 +146,28 @@ class Admin:
 
         `client_metrics`: with the metrics that clients have pushed to it.
         """
-        return await explain_start(self._cluster, self.config, client_metrics=client_metrics)
+        return await explain_start(self.cluster, self.config, client_metrics=client_metrics)
 
     async def explain_topic(self, topic: str, partition: int | None = None) -> ExplainTopicResponse:
         """When retention deletes each segment of a topic, or of one partition, and what keeps it until then.
 
         Raises RefusedError.
         """
-        return await explain_topic(self._cluster, self.config, ExplainTopicRequest(topic=topic, partition=partition))
+        return await explain_topic(self.cluster, self.config, ExplainTopicRequest(topic=topic, partition=partition))
 
     async def explain_setting(self, topic: str, name: str) -> ExplainTopicResponse:
         """The value in force of a topic's property, and all layers that have one. Raises RefusedError."""
-        return await explain_topic(self._cluster, self.config, ExplainTopicRequest(topic=topic, setting=name))
+        return await explain_topic(self.cluster, self.config, ExplainTopicRequest(topic=topic, setting=name))
 
     async def list_topics(self) -> list[TopicDescription]:
         """All topics, by name."""
-        response = await with_retries(self.config, "list_topics", lambda: self._cluster.load(None))
+        response = await with_retries(self.config, "list_topics", lambda: self.cluster.load(None))
         usable = (topic for topic in response.topics if topic.error is ErrorCode.NONE)
         return sorted(map(describe_topic, usable), key=lambda topic: topic.name)
 
     async def describe_topic(self, name: str) -> TopicDescription:
         """One topic. Raises UnknownTopicError if it does not exist."""
-        response = await with_retries(self.config, "describe_topic", lambda: self._cluster.load([name]))
+        response = await with_retries(self.config, "describe_topic", lambda: self.cluster.load([name]))
         for topic in response.topics:
             if topic.name == name and topic.error is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 ensure_no_error(topic.error, None, name)
@@ -199,7 +200,7 @@ class Admin:
     async def delete_topic(self, name: str) -> None:
         """Delete a topic and its records. Raises RefusedError."""
         await self._change_topic(DeleteTopicsRequest(names=[name], timeout_ms=self.config.request_timeout_ms), name)
-        self._cluster.forget_topic(name)
+        self.cluster.forget_topic(name)
 
     async def create_partitions(self, name: str, count: int, *, validate_only: bool = False) -> None:
         """Increase the topic's number of partitions to `count`. Raises RefusedError."""
@@ -215,7 +216,7 @@ class Admin:
     ) -> CreatableTopicResult | DeletableTopicResult | CreatePartitionsTopicResult:
         # The broker has request_timeout_ms for the work, and its response as long again to arrive.
         response: CreateTopicsResponse | DeleteTopicsResponse | CreatePartitionsResponse = await command_any(
-            self._cluster, self.config, request, 2 * self.config.request_timeout_ms
+            self.cluster, self.config, request, 2 * self.config.request_timeout_ms
         )
         for result in response.topics:
             if result.name == name:
@@ -235,7 +236,7 @@ class Admin:
         resource = _resource(topic, broker)
         requested = None if names is None else list(names)
         response: DescribeConfigsResponse = await ask_any(
-            self._cluster,
+            self.cluster,
             self.config,
             DescribeConfigsRequest(
                 resources=[DescribeConfigsResource(type=resource.type, name=resource.name, names=requested)]
@@ -268,7 +269,7 @@ class Admin:
             validate_only=validate_only,
         )
         response: IncrementalAlterConfigsResponse = await command_any(
-            self._cluster, self.config, request, self.config.request_timeout_ms, node_id=_node_of(resource)
+            self.cluster, self.config, request, self.config.request_timeout_ms, node_id=_node_of(resource)
         )
         for result in response.results:
             ensure_no_error(result.error, result.message, _label(resource))
@@ -282,28 +283,28 @@ class Admin:
 
         Raises RefusedError, naming the partition.
         """
-        return await list_offsets(self._cluster, self.config, wanted, isolation)
+        return await list_offsets(self.cluster, self.config, wanted, isolation)
 
     async def delete_records(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | RefusedError]:
         """Delete the records below an offset (-1: all) of each partition. Returns new log start offsets, or errors."""
-        return await delete_records(self._cluster, self.config, offsets)
+        return await delete_records(self.cluster, self.config, offsets)
 
     # consumer groups
 
     async def list_groups(self) -> list[ListedGroup]:
         """All groups by name, including those that only committed offsets."""
-        return await list_groups(self._cluster, self.config)
+        return await list_groups(self.cluster, self.config)
 
     async def describe_group(self, group: str) -> GroupDescription:
         """A group with its members. Raises RefusedError for an unknown group."""
-        return await describe_group(self._cluster, self.config, group)
+        return await describe_group(self.cluster, self.config, group)
 
     async def explain_group(self, group: str) -> ExplainGroupResponse:
         """A group's latest events, its members' deadlines, and its lag with what retention deletes of it.
 
         Raises RefusedError for an unknown group.
         """
-        return await explain_group(self._cluster, self.config, group)
+        return await explain_group(self.cluster, self.config, group)
 
     async def group_offsets(
         self,
@@ -318,15 +319,15 @@ class Admin:
         With `require_stable`, the call waits for them, and for the end of open transactions with offsets in these
         partitions; without `partitions`, in those that have a committed offset already.
         """
-        return await fetch_offsets(self._cluster, self.config, group, partitions, require_stable=require_stable)
+        return await fetch_offsets(self.cluster, self.config, group, partitions, require_stable=require_stable)
 
     async def set_group_offsets(self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
         """Commit offsets for a group. Raises RefusedError if it has members, or a topic is unknown."""
-        await commit_offsets(self._cluster, self.config, group, offsets)
+        await commit_offsets(self.cluster, self.config, group, offsets)
 
     async def delete_group(self, group: str) -> None:
         """Delete a group with its offsets. Raises RefusedError if it is unknown or has members."""
-        await delete_group(self._cluster, self.config, group)
+        await delete_group(self.cluster, self.config, group)
 
     # transactions
 
@@ -348,17 +349,17 @@ class Admin:
             duration_ms=longer_than_ms,
             transactional_id_pattern=pattern,
         )
-        return await list_transactions(self._cluster, self.config, request)
+        return await list_transactions(self.cluster, self.config, request)
 
     async def describe_transactions(
         self, transactional_ids: Iterable[str]
     ) -> dict[str, TransactionDescription | RefusedError]:
         """Describe each id, with the partitions of its open transaction, or return its error."""
-        return await describe_transactions(self._cluster, self.config, transactional_ids)
+        return await describe_transactions(self.cluster, self.config, transactional_ids)
 
     async def abort_transaction(self, transactional_id: str) -> None:
         """Abort the id's open transaction, and fence its producer. Raises RefusedError for an unknown id."""
-        await abort_transaction(self._cluster, self.config, transactional_id)
+        await abort_transaction(self.cluster, self.config, transactional_id)
 
     async def open_transactions(
         self, partitions: Iterable[TopicPartition], *, missing_ok: bool = False
@@ -367,7 +368,7 @@ class Admin:
 
         `missing_ok`: partitions of a listing that are gone by now, or whose logs are still being created, have none.
         """
-        return await open_transactions(self._cluster, self.config, partitions, missing_ok=missing_ok)
+        return await open_transactions(self.cluster, self.config, partitions, missing_ok=missing_ok)
 
     async def find_hanging_transactions(
         self, partitions: Iterable[TopicPartition], *, longer_than_ms: int, missing_ok: bool = False
@@ -376,17 +377,17 @@ class Admin:
 
         Raises RefusedError for a partition; `missing_ok` as in `open_transactions`.
         """
-        return await find_hanging(self._cluster, self.config, partitions, longer_than_ms, missing_ok=missing_ok)
+        return await find_hanging(self.cluster, self.config, partitions, longer_than_ms, missing_ok=missing_ok)
 
     async def abort_hanging_transaction(self, transaction: OpenTransaction) -> None:
         """Write an abort marker for a transaction that no coordinator will end. Raises RefusedError."""
-        await abort_hanging(self._cluster, self.config, transaction)
+        await abort_hanging(self.cluster, self.config, transaction)
 
     # log directories
 
     async def describe_log_dirs(self, partitions: Iterable[TopicPartition] | None = None) -> list[LogDirDescription]:
         """The brokers' log directories, each with those of these partitions (None: all) that are in it."""
-        return await describe_log_dirs(self._cluster, self.config, partitions)
+        return await describe_log_dirs(self.cluster, self.config, partitions)
 
     async def alter_replica_log_dirs(
         self, targets: Mapping[TopicPartition, str], *, broker: int | None = None
@@ -396,7 +397,7 @@ class Admin:
         Returns each one's error, or None.
         Naming a partition's current directory cancels its move. `describe_log_dirs` shows when a move is over.
         """
-        return await alter_replica_log_dirs(self._cluster, self.config, targets, broker)
+        return await alter_replica_log_dirs(self.cluster, self.config, targets, broker)
 
 
 def _resource(topic: str | None, broker: int | str | None) -> ConfigResource:

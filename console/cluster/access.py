@@ -7,48 +7,36 @@ from typing import Self
 
 from barnabas.clients.admin.admin import Admin
 from barnabas.clients.config import AdminConfig, ClientConfig
-from barnabas.clients.network.cluster import Cluster
 from barnabas.console.cluster.inspector import Inspector
 from barnabas.console.cluster.observer import Observer
 from barnabas.protocol.messages.api_key import ApiKey
 
 
 class ClusterAccess:
-    """Open it by `open`, and `close` it. `admin` is None where the broker is not Barnabas."""
+    """Open it by `open`, and `close` it. `is_barnabas`: whether the broker serves the APIs that only Barnabas has."""
 
-    def __init__(self, config: ClientConfig, kafka: Cluster, admin: Admin | None, interval_s: float) -> None:
+    def __init__(self, config: ClientConfig, admin: Admin, interval_s: float, *, is_barnabas: bool) -> None:
         self.config = config
-        self.kafka = kafka
         self.admin = admin
-        self.observer = Observer(kafka, interval_s, is_barnabas=admin is not None)
-        self.inspector = Inspector(admin)
+        self.kafka = admin.cluster
+        self.is_barnabas = is_barnabas
+        self.observer = Observer(self.kafka, interval_s, is_barnabas=is_barnabas)
+        self.inspector = Inspector(admin if is_barnabas else None)
 
     @classmethod
     async def open(cls, config: ClientConfig, interval_s: float) -> Self:
         """Connect, log in, and find out whether the broker is Barnabas. Raises ClientError."""
-        kafka = Cluster(config)
-        admin = None
+        admin = Admin(AdminConfig(**{each.name: getattr(config, each.name) for each in fields(config)}))
         try:
-            await kafka.load(())
-            if (await kafka.connections.any_connection()).version_of(ApiKey.EXPLAIN_START) is not None:
-                admin = Admin(AdminConfig(**{each.name: getattr(config, each.name) for each in fields(config)}))
-                await admin.start()
+            await admin.start()
+            connection = await admin.cluster.connections.any_connection()
         except BaseException:
-            await kafka.close()
-            if admin is not None:
-                await admin.close()
+            await admin.close()
             raise
-        return cls(config, kafka, admin, interval_s)
-
-    @property
-    def is_barnabas(self) -> bool:
-        """Whether the broker serves the APIs that only Barnabas has."""
-        return self.admin is not None
+        return cls(config, admin, interval_s, is_barnabas=connection.version_of(ApiKey.EXPLAIN_START) is not None)
 
     async def close(self) -> None:
         """End the observation and close the connections. Idempotent."""
         await self.observer.close()
         await self.inspector.close()
-        await self.kafka.close()
-        if self.admin is not None:
-            await self.admin.close()
+        await self.admin.close()

@@ -13,8 +13,9 @@ from barnabas.protocol.messages.cluster.explain_start import ClientMetric, Expla
 
 async def _client_metrics(request: Request) -> Response:
     access = await access_of(request)
-    admin = access.admin
-    answer = ExplainStartResponse() if admin is None else await admin.explain_start(client_metrics=True)
+    answer = ExplainStartResponse()
+    if access.is_barnabas:
+        answer = await access.admin.explain_start(client_metrics=True)
     listing: Listing[ClientMetric] = Listing(
         answer.client_metrics,
         request.query_params,

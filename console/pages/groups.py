@@ -120,7 +120,7 @@ def _lags(group: GroupFacts, snapshot: Snapshot, only: str | None = None) -> Seq
 
 async def _explain(access: ClusterAccess, group: str) -> ExplainedGroup | str | None:
     """What Barnabas tells, or why it does not; None on Apache Kafka."""
-    if access.admin is None:
+    if not access.is_barnabas:
         return None
     try:
         return explain_group(group, await access.admin.explain_group(group))

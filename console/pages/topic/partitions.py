@@ -74,7 +74,7 @@ async def _partitions(request: Request) -> Response:
 
 
 async def _shown(access: ClusterAccess, topic: str, facts: PartitionFacts) -> ShownPartition:
-    if access.admin is None:
+    if not access.is_barnabas:
         return ShownPartition(facts, None, None, None)
     try:
         response = await access.admin.explain_topic(topic, facts.partition)

@@ -117,7 +117,7 @@ async def _setting_page(
 
 async def _layers(access: ClusterAccess, topic: str, name: str) -> Sequence[str]:
     """What each layer has, in words; nothing where the broker does not tell."""
-    if access.admin is None:
+    if not access.is_barnabas:
         return ()
     try:
         explained = await access.admin.explain_setting(topic, name)
@@ -127,7 +127,7 @@ async def _layers(access: ClusterAccess, topic: str, name: str) -> Sequence[str]
 
 
 async def _effects(access: ClusterAccess, topic: str, name: str, new: str) -> list[str]:
-    if access.admin is None:
+    if not access.is_barnabas:
         return ["The broker would accept this value. What it would delete is told by Barnabas brokers only."]
     if name not in CHANGEABLE:
         return ["The broker would accept this value. It deletes nothing by itself."]
