@@ -60,7 +60,8 @@ def _place(answer_type: Any, version: int) -> int | None:
     after = _size(fields[index:])
     if after is None:
         raise TypeError(f"{answer_type.__name__} has throttle_ms between fields that have no fixed size")
-    return -after - (version >= answer_type.flexible_from)
+    has_tags: bool = version >= answer_type.flexible_from
+    return -after - has_tags
 
 
 def _size(fields: list[Field]) -> int | None:
