@@ -115,9 +115,7 @@ def plan_delete_topics(
             topic = _referred(planning, reference)
             take_quota(len(topic.partitions))
             planning.add([RemoveTopicRecord(topic.topic_id), *_of_deleted_mirror(image, topic.name)])
-            results.append(
-                DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, partitions=len(topic.partitions))
-            )
+            results.append(DeletableTopicResult(name=topic.name, topic_id=topic.topic_id))
         except BrokerError as error:
             results.append(
                 DeletableTopicResult(
@@ -152,9 +150,7 @@ def plan_create_partitions(
             take_quota(len(numbers))
             planning.add([PartitionRecord(number, topic.topic_id, placement.next_state()) for number in numbers])
             room -= len(numbers)
-            results.append(
-                CreatePartitionsTopicResult(name=asked.name, topic_id=topic.topic_id, partitions=asked.count)
-            )
+            results.append(CreatePartitionsTopicResult(name=asked.name))
         except BrokerError as error:
             results.append(CreatePartitionsTopicResult(name=asked.name, error=error.code, message=error.message))
     return Plan(results, planning.records)

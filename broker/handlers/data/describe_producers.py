@@ -62,23 +62,16 @@ class DescribeProducersHandler:
                     if refusal is None and (topic.name, number) in refused
                     else refusal
                 )
-                results.append(
-                    self._describe(topic.name, number, request.producer_id)
-                    if error is None
-                    else self._refuse(number, error)
-                )
+                results.append(self._describe(topic.name, number) if error is None else self._refuse(number, error))
             topics.append(DescribeProducersTopicResult(name=topic.name, partitions=results))
         return DescribeProducersResponse(topics=topics)
 
-    def _describe(self, topic: str, number: int, producer_id: int | None) -> DescribeProducersPartitionResult:
+    def _describe(self, topic: str, number: int) -> DescribeProducersPartitionResult:
         try:
             partition = self._partitions.get(topic, number)
             if partition is None:
                 raise self._partitions.refusal(topic, number)
-            producers = partition.log.active_producers()
-            if producer_id is not None:
-                producers = [each for each in producers if each.producer_id == producer_id]
-            return DescribeProducersPartitionResult(partition=number, producers=producers)
+            return DescribeProducersPartitionResult(partition=number, producers=partition.log.active_producers())
         except BrokerError as error:
             return self._refuse(number, error)
 

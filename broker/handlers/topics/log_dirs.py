@@ -110,19 +110,10 @@ class DescribeLogDirsHandler:
         number = log.topic_partition.partition
         moves = self._log_manager.moves
         if moves is None or not moves.is_future(log):
-            return self._cleaning(log, LogDirPartition(partition=number, size_bytes=log.size_bytes))
+            return LogDirPartition(partition=number, size_bytes=log.size_bytes)
         current = self._log_manager.get(log.topic_partition)
         lag = NO_OFFSET_LAG if current is None else max(current.log_end_offset - log.log_end_offset, 0)
         return LogDirPartition(partition=number, size_bytes=log.size_bytes, offset_lag=lag, is_future=True)
-
-    def _cleaning(self, log: ReadableLog, answer: LogDirPartition) -> LogDirPartition:
-        """Add the cleaner's figures for the log to `answer`, and return it."""
-        if self._log_manager.cleaner is not None:
-            described = self._log_manager.cleaner.describe(log)
-            answer.first_dirty_offset = described.first_dirty_offset
-            answer.dirty_ratio = described.dirty_ratio
-            answer.cleaning_state = described.state
-        return answer
 
 
 class CleaningHandler:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
-from barnabas.protocol.wire.fields import unwired
 from barnabas.protocol.wire.structures import Request, Struct
 from barnabas.protocol.wire.types import Error, Int32, Int64, Message, String
 
@@ -56,10 +55,9 @@ class DescribeProducersTopic(Struct):
 
 
 class DescribeProducersRequest(Request[DescribeProducersResponse], api=ApiKey.DESCRIBE_PRODUCERS, flexible=0):
-    """Partitions of several topics. `producer_id` restricts the answer to one producer, in the native dialect only."""
+    """Partitions of several topics."""
 
     topics: Sequence[DescribeProducersTopic]
-    producer_id: int | None = unwired(default=None)
 
     def refused(self, code: ErrorCode, message: str) -> DescribeProducersResponse:
         """The same refusal for every partition."""

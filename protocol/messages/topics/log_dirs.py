@@ -13,26 +13,18 @@ from barnabas.protocol.wire.types import Bool, Error, Int32, Int64, Nullable, St
 
 UNKNOWN_BYTES = -1
 NO_OFFSET_LAG = -1
-NO_DIRTY_OFFSET = -1
-NO_DIRTY_RATIO = -1.0
 
 
 class LogDirPartition(Struct):
     """A partition's log, or the future log of a move (`is_future`).
 
-    `offset_lag`: how many offsets the log lags the high watermark, or the future log the log; -1 unknown. The cleaner's
-    three fields are only in the native dialect: `first_dirty_offset` of its checkpoint (-1 none), `dirty_ratio` (-1.0
-    for a topic that is not compacted) and `cleaning_state`: idle, in progress, paused, aborted, or `uncleanable: ` and
-    the reason; empty for a topic that is not compacted.
+    `offset_lag`: how many offsets the log lags the high watermark, or the future log the log; -1 unknown.
     """
 
     partition: Int32
     size_bytes: Int64
     offset_lag: Int64 = 0
     is_future: Bool = False
-    first_dirty_offset: int = unwired(default=NO_DIRTY_OFFSET)
-    dirty_ratio: float = unwired(default=NO_DIRTY_RATIO)
-    cleaning_state: str = unwired(default="")
 
 
 class LogDirTopic(Struct):

@@ -125,7 +125,6 @@ class DeletableTopicResult(Struct):
     topic_id: Uuid = since(6, default=ZERO_UUID)
     error: Error = ErrorCode.NONE
     message: Message = since(5, default=None)
-    partitions: int = unwired(default=-1)
 
 
 class DeleteTopicsResponse(Struct, flexible=4):
@@ -180,8 +179,6 @@ class CreatePartitionsTopicResult(Struct):
     name: String
     error: Error = ErrorCode.NONE
     message: Message = None
-    topic_id: bytes = unwired(default=ZERO_UUID)
-    partitions: int = unwired(default=-1)
 
 
 class CreatePartitionsResponse(Struct, flexible=2):

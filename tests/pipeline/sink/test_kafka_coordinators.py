@@ -79,7 +79,8 @@ class ScriptedBroker:
         no_throttle = {"throttle_time": timedelta(0)}
         if api == "api_versions":
             kio = schema(api, 0, "response")
-            keys = tuple(kio.ApiVersion(api_key=key, min_version=0, max_version=9) for key in self.served)
+            versions = {key: VERSIONS[key][1] for key in self.served}
+            keys = tuple(kio.ApiVersion(api_key=key, min_version=0, max_version=top) for key, top in versions.items())
             return {"error_code": answer, "api_keys": keys}
         if api == "metadata":
             kio = schema(api, 4, "response")
