@@ -7,13 +7,12 @@ back. Topics that have another id than the mirrored ones are not touched.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from barnabas.clients.config import AdminConfig, ClientConfig
-from barnabas.clients.errors import BrokerConnectionError, FailbackError
-from barnabas.clients.network.cluster import Cluster
+from barnabas.clients.errors import FailbackError, RefusedError
+from barnabas.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from barnabas.clients.admin.admin import Admin
@@ -73,16 +72,9 @@ async def _ensure_barnabas(former: AdminConfig, new_admin: Callable[[AdminConfig
     try:
         async with new_admin(former) as admin:
             await admin.mirrors.describe_all()
-            return
-    except BrokerConnectionError as error:
-        cluster = Cluster(former)
-        try:
-            async with asyncio.timeout(former.connect_timeout_ms / 1000):
-                await cluster.load([])
-        except (BrokerConnectionError, TimeoutError):
-            raise error from None
-        finally:
-            await cluster.close()
+    except RefusedError as error:
+        if error.code is not ErrorCode.UNSUPPORTED_VERSION:
+            raise
         raise FailbackError(
             f"{former.bootstrap} is not a Barnabas: Apache Kafka cannot follow another cluster. Stop Kafka and start "
             "Barnabas on its directories, which keeps their records, then repeat this command; or delete its topics "

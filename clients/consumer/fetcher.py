@@ -32,6 +32,7 @@ from barnabas.clients.errors import (
     OffsetOutOfRangeError,
     ProtocolViolationError,
     RefusedError,
+    reason_of,
 )
 from barnabas.clients.network.backoff import backoff_s
 from barnabas.clients.network.cluster import NO_LEADER, Cluster
@@ -89,9 +90,7 @@ class Fetcher:
         self._answers = 0
         self._out_of_room = False
         self._closed = False
-        self._beyond: list[
-            tuple[AssignedPartition, int, int]
-        ] = []  # fetched outside of their logs, with epoch and offset
+        self._asking: set[asyncio.Task[None]] = set()  # for the ranges of logs that fetches were outside of
 
     # called by the consumer
 
@@ -156,6 +155,7 @@ class Fetcher:
         tasks = [node.task for node in self._nodes.values() if node.task is not None]
         if self._resetter.task is not None:
             tasks.append(self._resetter.task)
+        tasks.extend(self._asking)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -273,10 +273,9 @@ class Fetcher:
             node.reserved_bytes = 0
             for state, _, _ in requested:
                 state.in_request = False
-        got_data = self._take_in(requested, response)
-        while self._beyond:
-            await self._tell_range(*self._beyond.pop())
-        return got_data
+        if response.error is not ErrorCode.NONE:
+            raise RefusedError(response.error, f"fetch: {reason_of(response.error)}")
+        return self._take_in(requested, response)
 
     async def _pause_before_probe(self, node: _NodeLoop) -> None:
         try:
@@ -372,7 +371,11 @@ class Fetcher:
             state.held = True  # hand out the buffered records first, and fetch again then
             return
         if reset_timestamp(self._config) is None:
-            self._beyond.append((state, state.epoch, offset))
+            state.held = True
+            task = asyncio.create_task(self._tell_range(state, state.epoch, offset), name="barnabas-log-range")
+            self._asking.add(task)
+            task.add_done_callback(self._asking.discard)
+            task.add_done_callback(self.ended)
             return
         logger.warning(
             "%s: offset %d is outside of the log, resetting to offset_reset=%s",
@@ -391,6 +394,7 @@ class Fetcher:
             logger.debug("the range of %s is not known: %s", state.topic_partition, error)
             first, end = -1, state.high_watermark
         if state.epoch == epoch and self.states.get(state.topic_partition) is state:  # else sought meanwhile
+            state.held = False
             self.fail(state, OffsetOutOfRangeError(state.topic_partition, offset, first, end))
 
     def _all_failed(self, states: list[AssignedPartition], error: ClientError) -> None:

@@ -143,7 +143,11 @@ class Cluster:
             if self.connections.brokers.get(node_id) != address:
                 self.connections.update_brokers({**self.connections.brokers, node_id: address})
             self._coordinators[key_type, key] = node_id
-        return await self.connections.connect(node_id, purpose)
+        try:
+            return await self.connections.connect(node_id, purpose)
+        except BrokerConnectionError:
+            self._coordinators.pop((key_type, key), None)  # another broker may coordinate it by the next attempt
+            raise
 
     def forget_coordinators(self) -> None:
         """Look for coordinators again: one has refused a request as another's, or could not be reached."""

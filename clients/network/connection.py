@@ -23,6 +23,7 @@ from typing import Any, Final, cast
 
 from barnabas.clients.addresses import Address
 from barnabas.clients.errors import (
+    AuthenticationError,
     BrokerConnectionError,
     BrokerTimeoutError,
     ClientError,
@@ -100,6 +101,8 @@ class Connection(asyncio.BufferedProtocol):
         self._is_answered = False
         """Whether the broker has answered a request beyond the greeting."""
         self._closes_when_idle = False
+        self._idle: asyncio.Future[None] | None = None
+        """Of a login that waits until no request waits for an answer."""
         self._login_due: asyncio.TimerHandle | None = None
         self._login: asyncio.Task[None] | None = None
 
@@ -201,6 +204,12 @@ class Connection(asyncio.BufferedProtocol):
         self._closes_when_idle = True
         self._close_if_idle()
 
+    def _note_idle(self) -> None:
+        """Let a login begin that waits for the last answer, or close a connection that is not used any more."""
+        if not self._pending and self._idle is not None and not self._idle.done():
+            self._idle.set_result(None)
+        self._close_if_idle()
+
     def _close_if_idle(self) -> None:
         if self._closes_when_idle and not self._pending and self._held is None:
             self.close()
@@ -281,7 +290,7 @@ class Connection(asyncio.BufferedProtocol):
             self._begin_throttle(throttle_ms)
         if not waiting.future.done():  # else cancelled by its caller
             waiting.future.set_result(response)
-        self._close_if_idle()
+        self._note_idle()
 
     def _encode(self, request: Request[Any], highest: int | None, timeout_ms: int) -> tuple[PendingRequest, Frame]:
         """Return what waits for the answer, and the parts of the request's frame."""
@@ -347,8 +356,15 @@ class Connection(asyncio.BufferedProtocol):
         self._login = self._loop.create_task(self._log_in_again(security), name="barnabas-login")
 
     async def _log_in_again(self, security: SecuritySettings) -> None:
-        """Renew the session; close the connection if that fails."""
+        """Renew the session; close the connection if that fails.
+
+        Answers come in order, so the login waits for those of requests that are on their way, which may take long: a
+        join waits for the other members. Each has its own timeout.
+        """
         self._held = deque()
+        while self._pending:
+            self._idle = self._loop.create_future()
+            await self._idle
         try:
             async with asyncio.timeout_at(
                 max(self._loop.time(), self._throttle.until) + self._settings.connect_timeout_ms / 1000
@@ -362,11 +378,16 @@ class Connection(asyncio.BufferedProtocol):
             else:
                 self.close(BrokerTimeoutError(f"{self.address} did not answer a login in time"))
             return
+        except Exception as error:  # else every later request would be held back for ever
+            logger.exception("the login at %s failed by an internal error", self.address)
+            self.close(AuthenticationError(f"the login at {self.address} failed by an internal error: {error!r}"))
+            return
         held, self._held = self._held, None
         for waiting, buffers in held or ():
             self._write(buffers)
             if waiting is not None:
                 self._await(waiting)
+        self._close_if_idle()
 
     async def _ask_in_login(self, request: Any) -> Any:
         waiting, buffers = self._encode(request, None, self._settings.connect_timeout_ms)
@@ -426,6 +447,8 @@ class Connection(asyncio.BufferedProtocol):
         for waiting in waiting_requests:
             if not waiting.future.done():
                 waiting.future.set_exception(copy_of(reason))
+        if self._idle is not None and not self._idle.done():
+            self._idle.set_result(None)
 
     def _give_up(self, overdue: PendingRequest) -> None:
         """Close the connection: a request without an answer blocks all later ones."""

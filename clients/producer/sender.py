@@ -271,7 +271,7 @@ class Sender:
             for queue in self._parked[leader]:
                 if queue.batches:
                     queue.batches[0].last_error = error
-            self._cluster.refresh_soon()  # another broker may lead by now
+            await self._cluster.refresh_soon()  # another broker may lead by now
         finally:
             for queue in self._parked.pop(leader):
                 self.mark(queue)

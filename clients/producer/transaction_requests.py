@@ -48,6 +48,9 @@ _HIGHEST_BELOW: Final = {ApiKey.PRODUCE: 11, ApiKey.TXN_OFFSET_COMMIT: 4, ApiKey
 _HIGHEST_OF_CLIENTS: Final = 3
 """Of AddPartitionsToTxn: the later versions are for brokers."""
 
+_TWO_PHASE_FROM: Final = 6
+"""The first version of InitProducerId with two-phase commit (KIP-939)."""
+
 _ADD_BACKOFF_MS: Final = 20
 """As in Kafka: the last transaction's markers, which an addition waits for, are written soon."""
 
@@ -96,11 +99,23 @@ class TransactionRequests:
         )
 
         async def attempt() -> ProducerEpoch:
+            if request.enable_2pc:
+                await self._ensure_two_phase()
             response: InitProducerIdResponse = await self._send(request)
             self._ensure_no_error(response.error)
             return ProducerEpoch(response.producer_id, response.producer_epoch)
 
         return await with_retries(self._config, ApiKey.INIT_PRODUCER_ID.label, attempt, coordinated_by=self._cluster)
+
+    async def _ensure_two_phase(self) -> None:
+        """Raises RefusedError for a broker that would take a two-phase producer for one with a timeout."""
+        connection = await self._cluster.coordinator(TRANSACTION_KEY, self._transactional_id)
+        if (connection.version_of(ApiKey.INIT_PRODUCER_ID) or 0) < _TWO_PHASE_FROM:
+            raise RefusedError(
+                ErrorCode.UNSUPPORTED_VERSION,
+                f"the broker at {connection.address} serves no two-phase commit: Apache Kafka needs "
+                "unstable.api.versions.enable=true, and Barnabas an update",
+            )
 
     async def add_partitions(
         self, current: ProducerEpoch, partitions: Sequence[TopicPartition], ensure_open: Callable[[], None]

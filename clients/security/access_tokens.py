@@ -6,6 +6,7 @@ Blocks: call it on a thread. Source: Kafka's FileJwtRetriever and HttpJwtRetriev
 from __future__ import annotations
 
 import base64
+import http.client
 import json
 import urllib.error
 import urllib.request
@@ -54,7 +55,7 @@ def _request(client: OAuthClient) -> bytes:
             raise AuthenticationError(
                 f"{client.url} refused an OAuth token with status {error.code}: check the client id and its secret"
             ) from None
-    except OSError as error:
+    except (OSError, http.client.HTTPException) as error:
         reason = error.reason if isinstance(error, urllib.error.URLError) else error
         raise AuthenticationError(f"no OAuth token from {client.url}: {reason}") from error
     return body

@@ -15,10 +15,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from barnabas.clients.config import ShareConsumerConfig
-from barnabas.clients.errors import ClientError, RefusedError, reason_of
+from barnabas.clients.errors import BrokerConnectionError, ClientError, ClosedError, RefusedError, reason_of
 from barnabas.clients.membership.coordinator_retries import CoordinatorRetries
 from barnabas.clients.network.cluster import Cluster
-from barnabas.clients.network.connection import Connection
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.groups.find_coordinator import GROUP_KEY
 from barnabas.protocol.messages.groups.share_group_heartbeat import (
@@ -56,7 +55,6 @@ class ShareMembership:
         self._topics: tuple[str, ...] = ()
         self._sends_topics = True
         self._epoch = JOIN_EPOCH
-        self._coordinator: Connection | None = None
         self._retries = CoordinatorRetries(config, config.group, self._report_trouble)
         self._soon = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -75,7 +73,7 @@ class ShareMembership:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
-        if self._epoch == JOIN_EPOCH or self._coordinator is None:
+        if self._epoch == JOIN_EPOCH:
             return
         request = ShareGroupHeartbeatRequest(
             group_id=self._config.group, member_id=self.member_id, member_epoch=LEAVE_EPOCH
@@ -83,7 +81,7 @@ class ShareMembership:
         self._epoch = JOIN_EPOCH
         try:
             async with asyncio.timeout(LEAVE_TIMEOUT_MS / 1000):
-                await self._coordinator.request(request)
+                await self._ask(request)
         except (ClientError, TimeoutError) as error:
             logger.info("leave request failed, the session will expire, group=%s: %s", self._config.group, error)
 
@@ -115,7 +113,7 @@ class ShareMembership:
             answer = await self._ask(request)
         except ClientError as error:
             self._sends_topics = True
-            self._coordinator = None
+            self._cluster.forget_coordinators()
             await self._retries.pause(error)
             return 0
         if answer.error is ErrorCode.NONE:
@@ -138,7 +136,6 @@ class ShareMembership:
             self._assign({})
             return self._config.retry_backoff_ms / 1000
         if answer.error in _MOVED:
-            self._coordinator = None
             self._cluster.forget_coordinators()
         await self._retries.pause(
             RefusedError(
@@ -148,9 +145,11 @@ class ShareMembership:
         return 0
 
     async def _ask(self, request: ShareGroupHeartbeatRequest) -> ShareGroupHeartbeatResponse:
-        if self._coordinator is None:
-            self._coordinator = await self._cluster.coordinator(GROUP_KEY, self._config.group)
-        return await self._coordinator.request(request)
+        coordinator = await self._cluster.coordinator(GROUP_KEY, self._config.group)
+        try:
+            return await coordinator.request(request)
+        except ClosedError as error:  # by new metadata, in which the broker has another address or none
+            raise BrokerConnectionError(f"the connection to the coordinator was closed: {error}") from error
 
     def _assign(self, assignment: Mapping[bytes, Sequence[int]]) -> None:
         self.assignment = assignment

@@ -101,6 +101,11 @@ def _refused(error: RefusedError, timeout_ms: int | None) -> Exception:
             "set transaction.two.phase.commit.enable=true on the broker, or give the option "
             "kafka.transaction.timeout.ms, within which a micro-batch must be finished"
         )
+    if error.code is ErrorCode.UNSUPPORTED_VERSION and timeout_ms is None:
+        return OptionError(
+            f"exactlyOnce=transactions keeps transactions open until the driver has decided: {error.message}; or give "
+            "the option kafka.transaction.timeout.ms, within which a micro-batch must be finished"
+        )
     if error.code is ErrorCode.INVALID_TRANSACTION_TIMEOUT:
         return timeout_above_limit(timeout_ms)
     return error

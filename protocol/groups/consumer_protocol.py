@@ -155,7 +155,7 @@ def _rows(topics: Mapping[str, Sequence[int]]) -> tuple[PartitionsOfTopic, ...]:
 
 
 def _by_topic(rows: Iterable[PartitionsOfTopic]) -> dict[str, Sequence[int]]:
-    topics: dict[str, Sequence[int]] = {}
+    topics: dict[str, list[int]] = {}
     for each in rows:
-        topics[each.topic] = (*topics.get(each.topic, ()), *each.partitions)
-    return topics
+        topics.setdefault(each.topic, []).extend(each.partitions)
+    return {topic: tuple(partitions) for topic, partitions in topics.items()}

@@ -34,8 +34,11 @@ THROTTLE_FIELD: Final = "throttle_ms"
 _NO_PARTS: Sequence[RecordsPart] = ()
 
 
-def is_supported(header: RequestHeader) -> bool:
-    """Return whether the request's API and version are served; otherwise answer UNSUPPORTED_VERSION."""
+def is_supported(header: RequestHeader, *, unstable: bool = False) -> bool:
+    """Return whether the request's API and version are served; otherwise answer UNSUPPORTED_VERSION.
+
+    No version is unstable.
+    """
     return header.version == VERSION and header.api in SERVED
 
 
@@ -80,8 +83,11 @@ def encode_error(
 
 
 def with_throttle(header: RequestHeader, frame: bytes, throttle_ms: int) -> bytes:
-    """Return the frame that answers `header`, up to its records, with `throttle_ms` in its body."""
-    return with_field(frame, THROTTLE_FIELD, throttle_ms)
+    """Return the frame that answers `header`, up to its records, with `throttle_ms` in its body if there is room."""
+    try:
+        return with_field(frame, THROTTLE_FIELD, throttle_ms)
+    except HeaderTooLargeError:
+        return frame
 
 
 def _decoded(header: RequestHeader) -> Any:

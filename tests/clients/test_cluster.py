@@ -13,6 +13,7 @@ from barnabas.clients.network.cluster import Cluster
 from barnabas.clients.network.node_connections import Purpose
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.groups.find_coordinator import GROUP_KEY, CoordinatorResult, FindCoordinatorResponse
 from barnabas.protocol.messages.topics.metadata import MetadataResponse, TopicMetadata
 from barnabas.protocol.topic_partition import TopicPartition
 from tests.clients.fake_broker import Drop, FakeBroker, Hold, Respond, Silence
@@ -182,3 +183,19 @@ async def test_closing_ends_waiting_calls(broker: FakeBroker) -> None:
             await waiting
         with pytest.raises(ClosedError):
             await cluster.connections.connect(1)
+
+
+async def test_a_coordinator_that_cannot_be_reached_is_looked_for_again(broker: FakeBroker) -> None:
+    async with FakeBroker(node_id=2) as other:
+        await other.stop()
+        dead = CoordinatorResult(key="g", node_id=2, host=other.host, port=other.port)
+        answers = [FindCoordinatorResponse(coordinators=[dead])]
+        broker.intercept = lambda api, request: (
+            Respond(answers.pop()) if api is ApiKey.FIND_COORDINATOR and answers else None
+        )
+        async with started(broker) as cluster:
+            with pytest.raises(BrokerConnectionError):
+                await cluster.coordinator(GROUP_KEY, "g")
+            assert (await cluster.coordinator(GROUP_KEY, "g")).address.port == broker.port
+            await cluster.coordinator(GROUP_KEY, "g")
+            assert len(broker.asked(ApiKey.FIND_COORDINATOR)) == 2

@@ -14,11 +14,13 @@ from barnabas.clients.addresses import Address
 from barnabas.clients.errors import (
     BrokerConnectionError,
     BrokerTimeoutError,
+    ClientError,
     ClosedError,
     ProtocolViolationError,
     RefusedError,
 )
 from barnabas.clients.network.connection import Connection, ConnectionSettings
+from barnabas.clients.security.settings import PLAINTEXT_SETTINGS
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.api_key import OWN_KEYS, ApiKey
 from barnabas.protocol.messages.cluster.explain_start import ExplainStartRequest
@@ -346,3 +348,59 @@ async def test_a_broker_without_the_clients_version_of_the_greeting_is_greeted_a
     async with connected(broker) as connection:
         assert asked == [4, 0]
         await connection.request(ALL_TOPICS)
+
+
+async def test_a_login_waits_for_the_requests_that_are_on_their_way_and_holds_others_back(broker: FakeBroker) -> None:
+    release = asyncio.Event()
+    async with connected(broker) as connection:
+        began = asyncio.Event()
+
+        async def log_in(settings: object) -> None:
+            began.set()
+
+        connection._log_in = log_in  # type: ignore[assignment, method-assign]
+        broker.intercept = lambda api, request: Hold(release)
+        on_its_way = connection.request(ALL_TOPICS)
+        connection._begin_login(PLAINTEXT_SETTINGS)
+        await asyncio.sleep(0)
+        held = connection.request(ALL_TOPICS)
+        assert not began.is_set()
+        assert len(connection._pending) == 1
+        release.set()
+        await on_its_way
+        await held
+        assert began.is_set()
+
+
+async def test_a_login_that_fails_by_a_bug_closes_the_connection_and_fails_what_it_held_back(
+    broker: FakeBroker,
+) -> None:
+    async with connected(broker) as connection:
+
+        async def log_in(settings: object) -> None:
+            raise KeyError("bug")
+
+        connection._log_in = log_in  # type: ignore[assignment, method-assign]
+        connection._begin_login(PLAINTEXT_SETTINGS)
+        await asyncio.sleep(0)
+        with pytest.raises(ClientError, match="internal error"):
+            await connection.request(ALL_TOPICS)
+        assert connection.closed
+
+
+async def test_a_connection_that_is_left_during_a_login_is_closed_after_it(broker: FakeBroker) -> None:
+    async with connected(broker) as connection:
+        release = asyncio.Event()
+
+        async def log_in(settings: object) -> None:
+            await release.wait()
+
+        connection._log_in = log_in  # type: ignore[assignment, method-assign]
+        connection._begin_login(PLAINTEXT_SETTINGS)
+        await asyncio.sleep(0)
+        connection.close_when_idle()
+        assert not connection.closed
+        release.set()
+        assert connection._login is not None
+        await connection._login
+        assert connection.closed

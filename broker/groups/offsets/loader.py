@@ -18,8 +18,10 @@ from barnabas.broker.groups.log.records import GroupRecord, replay_rank
 from barnabas.broker.groups.offsets.committed import PartitionKey
 from barnabas.broker.groups.offsets.pending import PendingOffset, PendingRecord
 from barnabas.protocol.errors import DecodeError
+from barnabas.protocol.groups.consumer_group_values import ConsumerGroupPartitionMetadataValue
 from barnabas.protocol.groups.keys import (
     ConsumerGroupKey,
+    ConsumerGroupPartitionMetadataKey,
     GroupMetadataKey,
     OffsetCommitKey,
     ShareGroupKey,
@@ -181,6 +183,9 @@ class _Decoder:
             self._groups[key.group] = GroupMetadataValue.from_bytes(value)
         elif isinstance(key, ShareGroupKey):
             self._share_groups.append(GroupRecord(key, decode_value(key, value)))
+        elif isinstance(key, ConsumerGroupPartitionMetadataKey):
+            # Of Kafka before 4.1: only that there is one counts, and the value may be large.
+            self._consumer_groups.append(GroupRecord(key, ConsumerGroupPartitionMetadataValue(topics=())))
         elif isinstance(key, ConsumerGroupKey):
             self._consumer_groups.append(GroupRecord(key, decode_value(key, value)))
         else:

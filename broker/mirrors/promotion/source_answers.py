@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.mirrors.promotion.settling import OpenTransaction, Outcome
-from barnabas.clients.errors import ClientError
+from barnabas.clients.errors import ClientError, RefusedError, reason_of
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.data.fetch import (
     READ_COMMITTED,
@@ -99,6 +99,8 @@ async def _described(
     cluster: Cluster, node_id: int, request: ListTransactionsRequest
 ) -> dict[int, TransactionDescription]:
     listed: ListTransactionsResponse = await cluster.ask(node_id, request)
+    if listed.error is not ErrorCode.NONE:
+        raise RefusedError(listed.error, f"the source's transactions: {reason_of(listed.error)}")
     ids = [each.transactional_id for each in listed.transactions]
     if not ids:
         return {}

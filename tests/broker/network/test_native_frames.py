@@ -93,6 +93,14 @@ def test_refused_requests_have_few_lines(daemon: Daemon, header: list[object], t
     assert log_lines(daemon, text, f"{host}:") == lines
 
 
+def test_a_client_whose_software_is_barnabas_is_answered_as_any_other(native: FrameConnection) -> None:
+    native.socket.sendall(native_request(HELLO, {"client": "barnabas", "client_version": "1"}))
+    assert answer_fields(native.receive_frame())[3] == ErrorCode.NONE
+    for header in ([8, 0, 1, "me", {}], [METADATA, 1, 1, "me", {}]):  # OffsetCommit, and a version to come
+        native.socket.sendall(native_frame(msgpack.packb(header), b""))
+        assert answer_fields(native.receive_frame())[3] == ErrorCode.UNSUPPORTED_VERSION
+
+
 def test_a_clients_line_breaks_do_not_look_like_lines_of_the_log(daemon: Daemon, native: FrameConnection) -> None:
     forged = "\n2030-01-01 00:00:00,000 ERROR forged"
     native.socket.sendall(native_frame(msgpack.packb([99, 0, 1, "me" + forged, {}]), b""))

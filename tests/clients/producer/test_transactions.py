@@ -535,6 +535,16 @@ async def test_a_refused_start_says_why(broker: FakeBroker) -> None:
     await until(lambda: broker.open_connections == 0)
 
 
+async def test_two_phase_commit_is_refused_by_a_broker_that_would_give_the_transaction_a_timeout(
+    broker: FakeBroker,
+) -> None:
+    broker.apis[ApiKey.INIT_PRODUCER_ID] = (0, 5)
+    with pytest.raises(RefusedError, match="serves no two-phase commit"):
+        async with transactional(broker, two_phase_commit=True):
+            pass
+    assert broker.asked(ApiKey.INIT_PRODUCER_ID) == []
+
+
 async def test_a_second_producer_fences_the_first(broker: FakeBroker) -> None:
     async with transactional(broker) as first:
         await first.begin_transaction()
