@@ -19,6 +19,7 @@ from barnabas.broker.storage.log.state import LogState
 from barnabas.broker.storage.producers.entry import NO_OFFSET
 from barnabas.broker.storage.read_only.refusal import refuse_change
 from barnabas.protocol.errors import BrokerError, ErrorCode
+from barnabas.protocol.records.layout import NO_PARTITION_LEADER_EPOCH
 
 if TYPE_CHECKING:
     import asyncio
@@ -337,11 +338,11 @@ class Partition:
         return self._retired
 
     def ensure_current_epoch(self, leader_epoch: int) -> None:
-        """Check a client's leader epoch (below 0: unchecked, as in Kafka).
+        """Check a client's leader epoch (-1: unchecked).
 
         Raises BrokerError FENCED_LEADER_EPOCH where it is older, UNKNOWN_LEADER_EPOCH where it is newer.
         """
-        if leader_epoch != self.leader_epoch and leader_epoch >= 0:
+        if leader_epoch != self.leader_epoch and leader_epoch != NO_PARTITION_LEADER_EPOCH:
             older = leader_epoch < self.leader_epoch
             raise BrokerError(
                 ErrorCode.FENCED_LEADER_EPOCH if older else ErrorCode.UNKNOWN_LEADER_EPOCH,

@@ -304,7 +304,8 @@ class FetchHandler:
             raise self._partitions.refusal(topic, entry.partition)
         if topic_id is not None and topic_id != partition.topic_id:
             raise BrokerError(ErrorCode.INCONSISTENT_TOPIC_ID, f"the topic id of {printable(topic)} is another one now")
-        partition.ensure_current_epoch(entry.current_leader_epoch)
+        if entry.current_leader_epoch >= 0:  # of the three APIs with one, Fetch alone leaves others below 0 unchecked
+            partition.ensure_current_epoch(entry.current_leader_epoch)
         is_standby = follower_id in STANDBY_REPLICA_IDS
         if follower_id >= 0 and not is_standby:
             raise _not_a_replica(follower_id, topic, entry)

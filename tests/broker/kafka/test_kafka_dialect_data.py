@@ -217,8 +217,10 @@ def test_another_leader_epoch_than_the_current_one_is_refused(
     assert kafka.fetch(version, topic, 0, leader_epoch=current).error_code == ErrorCode.NONE
     newer = kafka.fetch(version, topic, 0, leader_epoch=current + 1)
     assert newer.error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
-    offsets = [kafka.list_offset(4, topic, -1, leader_epoch=each).error_code for each in (-1, current, current + 1)]
-    assert offsets == [0, 0, ErrorCode.UNKNOWN_LEADER_EPOCH]
+    believed = (-1, current, current + 1, -2)
+    offsets = [kafka.list_offset(4, topic, -1, leader_epoch=each).error_code for each in believed]
+    assert offsets == [0, 0, ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.FENCED_LEADER_EPOCH]
+    assert kafka.fetch(version, topic, 0, leader_epoch=-2).error_code == ErrorCode.NONE
 
 
 def test_a_fenced_leader_epoch_is_answered_with_the_current_leader(
@@ -240,7 +242,13 @@ def test_a_fenced_leader_epoch_is_answered_with_the_current_leader(
             kio = schema("offset_for_leader_epoch", version, "request")
             entries = tuple(
                 kio.OffsetForLeaderPartition(partition=0, current_leader_epoch=believed, leader_epoch=asked)
-                for believed, asked in ((-1, current - 1), (current, current), (current - 1, 0), (-1, current + 1))
+                for believed, asked in (
+                    (-1, current - 1),
+                    (current, current),
+                    (current - 1, 0),
+                    (-1, current + 1),
+                    (-2, 0),
+                )  # fmt: skip
             )
             topics = (kio.OffsetForLeaderTopic(topic="fenced", partitions=entries),)
             fields = {"replica_id": -1} if version >= 3 else {}
@@ -250,6 +258,7 @@ def test_a_fenced_leader_epoch_is_answered_with_the_current_leader(
                 (0, current, 2),
                 (ErrorCode.FENCED_LEADER_EPOCH, -1, -1),
                 (0, -1, -1),
+                (ErrorCode.FENCED_LEADER_EPOCH, -1, -1),
             ]
 
 
