@@ -248,7 +248,7 @@ def test_a_fenced_leader_epoch_is_answered_with_the_current_leader(
                     (current - 1, 0),
                     (-1, current + 1),
                     (-2, 0),
-                )  # fmt: skip
+                )
             )
             topics = (kio.OffsetForLeaderTopic(topic="fenced", partitions=entries),)
             fields = {"replica_id": -1} if version >= 3 else {}
