@@ -4,7 +4,7 @@
 
 Barnabas                     `Producer.send` with a future for each record, and `Consumer.poll`
 Barnabas' send_values        many records in one call
-Barnabas' KafkaConnection    batches by clients/kafka alone, in Kafka's protocol: the floor of a client above it
+Barnabas' Connection         batches by one connection alone: the floor of a client above it
 aiokafka, confluent-kafka    the same calls of theirs; left out where they are not installed
 
 Each runs in a process of its own (runs/clients.py), all of a round on one broker, in turn. CPU is the client's and the

@@ -149,7 +149,7 @@ async def consume_by_confluent_kafka(bootstrap: str, topic: str, records: int) -
 
 BARNABAS = "Barnabas"
 BARNABAS_VALUES = "Barnabas' send_values"
-CONNECTION = "Barnabas' KafkaConnection"
+CONNECTION = "Barnabas' Connection"
 AIOKAFKA, CONFLUENT_KAFKA = "aiokafka", "confluent-kafka"
 PRODUCERS: dict[str, Callable[[Clock, str, str, int, bytes], Coroutine[Any, Any, None]]] = {
     BARNABAS: produce_by_barnabas,

@@ -1,4 +1,4 @@
-"""Produce and fetch by clients/kafka alone, in batches, without a future for each record: a floor of our clients."""
+"""Produce and fetch by one connection alone, in batches, without a future for each record: a floor of our clients."""
 
 from __future__ import annotations
 

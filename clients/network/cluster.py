@@ -123,13 +123,16 @@ class Cluster:
 
     # coordinators
 
-    async def coordinator(self, key_type: int, key: str, purpose: Purpose = Purpose.CONTROL) -> Connection:
+    async def coordinator(
+        self, key_type: int, key: str, purpose: Purpose = Purpose.CONTROL, *, is_sought_again: bool = False
+    ) -> Connection:
         """Return a connection to the coordinator of a group or a transactional id.
 
-        It is looked for once, until `forget_coordinators`. Raises RefusedError, BrokerConnectionError,
+        It is looked for once, until `forget_coordinators`. `is_sought_again`: look for it now, for a caller that does
+        not repeat a request which a former coordinator refuses. Raises RefusedError, BrokerConnectionError,
         BrokerTimeoutError.
         """
-        node_id = self._coordinators.get((key_type, key))
+        node_id = None if is_sought_again else self._coordinators.get((key_type, key))
         if node_id is None:
             connection = await self.connections.any_connection()
             answer: FindCoordinatorResponse = await connection.request(FindCoordinatorRequest.of_key(key, key_type))

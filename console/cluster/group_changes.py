@@ -13,7 +13,6 @@ from typing import Final, NamedTuple
 
 from barnabas.clients.errors import ClientError, RefusedError, reason_of
 from barnabas.clients.network.cluster import Cluster
-from barnabas.clients.network.connection import Connection
 from barnabas.console.cluster.group_description import GROUP_KEY
 from barnabas.console.cluster.offsets import offsets_at
 from barnabas.protocol.errors import ErrorCode
@@ -96,12 +95,6 @@ async def plan_reset(
     return moves
 
 
-async def _coordinator(kafka: Cluster, key_type: int, key: str) -> Connection:
-    """Look for the coordinator again: a person sees a refusal by a broker that is none any more, and tries again."""
-    kafka.forget_coordinators()
-    return await kafka.coordinator(key_type, key)
-
-
 async def commit_offsets(kafka: Cluster, group: str, offsets: Mapping[TopicPartition, int]) -> None:
     """Commit offsets of a group that has no members."""
     topics: dict[str, list[OffsetCommitPartition]] = defaultdict(list)
@@ -110,7 +103,9 @@ async def commit_offsets(kafka: Cluster, group: str, offsets: Mapping[TopicParti
     request = OffsetCommitRequest(
         group_id=group, topics=[OffsetCommitTopic(name=name, partitions=parts) for name, parts in topics.items()]
     )
-    answer: OffsetCommitResponse = await (await _coordinator(kafka, GROUP_KEY, group)).request(request)
+    answer: OffsetCommitResponse = await (await kafka.coordinator(GROUP_KEY, group, is_sought_again=True)).request(
+        request
+    )
     for topic in answer.topics:
         for each in topic.partitions:
             if each.error is not ErrorCode.NONE:
@@ -125,7 +120,7 @@ def _commit_reason(error: ErrorCode) -> str:
 
 async def delete_group(kafka: Cluster, group: str) -> None:
     """Delete a group that has no members, with its offsets."""
-    coordinator = await _coordinator(kafka, GROUP_KEY, group)
+    coordinator = await kafka.coordinator(GROUP_KEY, group, is_sought_again=True)
     answer = await coordinator.request(DeleteGroupsRequest(group_ids=[group]))
     for each in answer.results:
         if each.error is not ErrorCode.NONE:
@@ -134,7 +129,7 @@ async def delete_group(kafka: Cluster, group: str) -> None:
 
 async def abort_transaction(kafka: Cluster, transactional_id: str) -> None:
     """Abort an id's open transaction and fence its producer, as a new producer with this id would."""
-    coordinator = await _coordinator(kafka, _TRANSACTION_KEY, transactional_id)
+    coordinator = await kafka.coordinator(_TRANSACTION_KEY, transactional_id, is_sought_again=True)
     described = await coordinator.request(DescribeTransactionsRequest(transactional_ids=[transactional_id]))
     (found,) = described.transactions
     if found.error is not ErrorCode.NONE:  # otherwise the id would be created

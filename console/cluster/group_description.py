@@ -51,8 +51,7 @@ class Description(NamedTuple):
 
 async def describe_group(kafka: Cluster, group: str) -> Description:
     """Ask the group's coordinator. Raises RefusedError for an unknown group, ClientError."""
-    kafka.forget_coordinators()  # a description is asked for by a person, who would see a stale one's refusal
-    connection = await kafka.coordinator(GROUP_KEY, group)
+    connection = await kafka.coordinator(GROUP_KEY, group, is_sought_again=True)
     if connection.version_of(ApiKey.CONSUMER_GROUP_DESCRIBE) is not None:
         answer: ConsumerGroupDescribeResponse = await connection.request(
             ConsumerGroupDescribeRequest(group_ids=[group])

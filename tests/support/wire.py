@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from typing import Any, Final, TypeVar, cast
 
 from barnabas.protocol.kafka.apis import KAFKA_APIS, OWN_APIS
-from barnabas.protocol.kafka.client.api import ClientApi
+from barnabas.protocol.kafka.client_codec import read_answer, request_frame
 from barnabas.protocol.messages.api_key import ApiKey
 from barnabas.protocol.messages.data.fetch import (
     READ_UNCOMMITTED,
@@ -68,16 +68,16 @@ class WireClient(FrameConnection):
     def __init__(self, host: str, port: int, source: str = "") -> None:
         """`source` is the client's address, of this machine; "": the system's choice."""
         super().__init__(host, port, source)
-        self._awaited: deque[tuple[int, ClientApi]] = deque()
+        self._awaited: deque[tuple[int, type[Request[Any]]]] = deque()
 
     def frame(self, request: Request[Any]) -> bytes:
         """Return the bytes of a request with the next correlation id; `receive` reads its answer in its turn."""
         self.correlation_id += 1
-        api = _api_of(request)
-        _ensure_sent(request, _VERSIONS[api.key])
+        version = _VERSIONS[request.api_key]
+        _ensure_sent(request, version)
         if not (isinstance(request, ProduceRequest) and request.acks == ACKS_NONE):
-            self._awaited.append((self.correlation_id, api))
-        return api.frame(_VERSIONS[api.key], self.correlation_id, "wire", request)
+            self._awaited.append((self.correlation_id, type(request)))
+        return request_frame(version, self.correlation_id, b"wire", request)
 
     def send(self, request: Request[Any]) -> None:
         """Send a request without waiting for the answer."""
@@ -85,10 +85,10 @@ class WireClient(FrameConnection):
 
     def receive(self) -> Any:
         """Return the next answer, which must be that to the first request without one."""
-        correlation_id, api = self._awaited.popleft()
+        correlation_id, asked = self._awaited.popleft()
         frame = memoryview(self.receive_frame())
         assert int.from_bytes(frame[:4], "big") == correlation_id
-        return api.read(_VERSIONS[api.key], frame[4:])
+        return read_answer(asked, _VERSIONS[asked.api_key], correlation_id, frame)
 
     def call(self, request: Request[Answer]) -> Answer:
         """Return the answer to a request."""
@@ -171,7 +171,3 @@ def _ensure_sent(request: Struct, version: int) -> None:
     for each in fields_of(type(request)):
         is_sent = each.kind is None or each.since <= version <= each.until
         assert is_sent or getattr(request, each.name) == each.default, f"version {version} has no {each.name}"
-
-
-def _api_of(request: Request[Any]) -> ClientApi:
-    return ClientApi(request.api_key, 0, _VERSIONS[request.api_key], type(request), request.answer_type)

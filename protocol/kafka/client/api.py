@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from barnabas.protocol.errors import DecodeError
-from barnabas.protocol.kafka.client_codec import after_tags, request_head
+from barnabas.protocol.kafka.client_codec import after_tags, request_frame
 from barnabas.protocol.messages.api_key import ApiKey
-from barnabas.protocol.wire.structures import MAX_ANSWER_ITEMS, Struct
+from barnabas.protocol.wire.structures import MAX_ANSWER_ITEMS, Request, Struct
 
 VersionRanges = Mapping[int, tuple[int, int]]
 """The versions that a broker serves, lowest and highest, by API key."""
@@ -29,11 +29,9 @@ class ClientApi(NamedTuple):
         version = min(high, self.highest if highest is None else min(self.highest, highest))
         return version if version >= max(low, self.lowest) else None
 
-    def frame(self, version: int, correlation_id: int, client_id: str, request: Struct) -> bytes:
+    def frame(self, version: int, correlation_id: int, client_id: str, request: Request[Any]) -> bytes:
         """Return a request as a whole frame."""
-        body = request.encode(version)
-        is_flexible = version >= self.request.flexible_from
-        return request_head(self.key, version, correlation_id, client_id.encode(), len(body), is_flexible) + body
+        return request_frame(version, correlation_id, client_id.encode(), request)
 
     def read(self, version: int, answer: memoryview) -> Any:
         """Return the value of an answer, which is given without its size and correlation id. Raises DecodeError."""

@@ -10,11 +10,14 @@ from kio.schema.errors import ErrorCode as KafkaError
 from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.kafka.client.api import ClientApi
 from barnabas.protocol.kafka.client.api_versions import API_VERSIONS
-from barnabas.protocol.kafka.client.fetch import FETCH
 from barnabas.protocol.kafka.client.metadata import METADATA
+from barnabas.protocol.messages.api_key import ApiKey
+from barnabas.protocol.messages.data.fetch import FetchRequest, FetchResponse
 from barnabas.protocol.messages.topics.metadata import MetadataRequest
 from barnabas.protocol.primitives import Reader
 from tests.support.kafka.kafka_wire import message_type, schema, written
+
+FETCH = ClientApi(ApiKey.FETCH, 4, 17, FetchRequest, FetchResponse)
 
 
 @pytest.mark.parametrize("version", [8, 9])
